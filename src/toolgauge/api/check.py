@@ -91,7 +91,7 @@ def check(
     `defaults` is False. `config` and `overrides` are what `toolgauge check` takes as `--config` and `--set`.
 
     Values are shown unless the configuration has `redact.values`; secrets stay masked. Raises `ConfigError` for wrong
-    criteria or configuration, `RecordingError` for what cannot be read, `TypeError` for what is no source.
+    criteria or configuration, `RecordingError` for what cannot be read, `TypeError` for any other source.
     """
     files, written = _by_kind(criteria)
     configs = tuple(map(os.fsdecode, (config,) if isinstance(config, str | os.PathLike) else config))

@@ -23,7 +23,7 @@ class NotebookWriter:
         self._writer = writer
 
     def html(self, title: str, parts: "Sequence[EvaluatedTrajectory]", *, passed: bool, note: str = "") -> str:
-        """Write trajectories below a title; those that did not pass come first, and the first ones are open."""
+        """Write trajectories below a title; failed ones come first, and the first few are open."""
         first = sorted(parts, key=lambda part: part.passed)[:_MAX_TRAJECTORIES]
         content = Templates().fragment(
             "notebook.html",
@@ -66,7 +66,7 @@ class CriterionResult:
     # The judged call; `None` where the trajectory was judged.
     call: ToolCall | None
     outcome: OutcomeWord
-    # The score in [0, 1]; `None` where there is none, for this reason: a word of a closed list, or the error's type.
+    # The score in [0, 1], or `None` and the reason: a word of a closed list, or the error's type.
     value: float | None
     reason: str | None
     # What and why, without values, and what differed: `where`, `rule`, `expected`, `actual`.
@@ -94,7 +94,7 @@ class CriterionResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether it passed; `None` where there was nothing to judge. An error of the evaluation is no pass."""
+        """Whether it passed; `None` where there was nothing to judge. An error of the evaluation does not pass."""
         return None if self.outcome == "not_evaluated" else self.outcome == "pass"
 
     @property
@@ -184,7 +184,7 @@ class Evaluation:
         return _why(self.results)
 
     def of(self, criterion: str) -> Results:
-        """Return the results of one criterion; raise `KeyError` where there is no such criterion."""
+        """Return the results of one criterion; raise `KeyError` for an unknown criterion."""
         if criterion not in self.criteria:
             meant = get_close_matches(criterion, self.criteria, n=1) or [", ".join(sorted(self.criteria))]
             raise KeyError(f"no criterion called `{criterion}`; there is {meant[0]}")
@@ -221,7 +221,7 @@ class Evaluation:
 
 
 def _note(results: Sequence[CriterionResult]) -> str:
-    """Explain what has not passed although nothing failed: no table shows that."""
+    """Explain why nothing passed although nothing failed: no table shows that."""
     return "" if any(result.outcome in _FAILED for result in results) else _why(results)
 
 

@@ -1,4 +1,4 @@
-"""Answers about the runs of a recording: a list of them, and why one failed, in the words of `toolgauge check`."""
+"""Answers about the runs of a recording: a list, and why one failed, in the words of `toolgauge check`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -95,7 +95,7 @@ def trajectory_list(
 def failure_report(
     name: str, kept: Scorecard, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
 ) -> tuple[JsonObject, Iterator[str]]:
-    """Explain one trajectory, under one criterion or all, with the calls around the one with this number, counted from 1."""
+    """Explain one trajectory, under one criterion or all, with the calls around call number `call`, counted from 1."""
     trajectory, redactor, calls = kept.trajectory, scoring.redactor, kept.trajectory.calls
     results = tuple(result for result in kept.results if criterion in (None, result.criterion))
     failed = sorted(failures(results), key=lambda result: result.enforce == "shadow")

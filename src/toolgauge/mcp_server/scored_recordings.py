@@ -1,6 +1,6 @@
 """Recordings, scored once: a second question about the same files and criteria is answered from memory.
 
-Memory is bounded and holds failed trajectories first; figures count all of them. Changed files are read again.
+Memory is bounded and holds failed trajectories first; figures count all. Changed files are read again.
 """
 
 import os
@@ -138,7 +138,7 @@ class Work:
 
 
 class ScoredRecording:
-    """One recording with its results. `trajectories` counts all of them, `store` has as many as fit."""
+    """One recording with its results. `trajectories` counts all, `store` has as many as fit."""
 
     def __init__(self, scoring: Scoring, max_trajectories: int = MAX_TRAJECTORIES) -> None:
         self.scoring = scoring
@@ -163,7 +163,7 @@ class ScoredRecording:
 
     @property
     def kept(self) -> list[KeptTrajectory]:
-        """The trajectories that there is room for, those that failed first, each group from the newest on."""
+        """The trajectories with room, failed ones first, each group from the newest to the oldest."""
         return sorted(self.store.newest(), key=lambda one: (not one.is_failed, -one.trajectory.end_ns))
 
     @property
@@ -193,7 +193,7 @@ class ScoredRecordings:
             self._known[files] = known
             work.unread |= known[1].unread
             return known[1]
-        # The room of the one that gives way is free while the next one is read.
+        # The oldest gives way before the next is read, so that both never take memory together.
         while len(self._known) >= _MAX_RECORDINGS:
             self._known.popitem(last=False)
         found = ScoredRecording(scoring, self._max_trajectories)

@@ -76,7 +76,7 @@ class McpTool(Generic[_Q]):
         return {key: value for key, value in made.items() if key != "description"}
 
     def answered(self, answers: Answers, arguments: Mapping[str, object], work: Work) -> Answer:
-        """Read the arguments and answer; raise `ToolgaugeError` for what the client can mend."""
+        """Read the arguments and answer; raise `ToolgaugeError` for faults that the client can fix."""
         try:
             question = self.question.model_validate(arguments)
         except ValidationError as error:
@@ -173,7 +173,7 @@ class ToolServer:
 
 def serve(answers: Answers) -> None:
     """Answer the client on standard input and output until its input ends."""
-    # Nothing has to be put away: an interrupt ends the process at once, whatever it waits for.
+    # Nothing has to be put away: an interrupt ends the process at once, even while it waits.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         anyio.run(ToolServer(answers).run)

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 class TestSettings:
     """How the spans of a test are scored. `criteria` are files and, as they were written, criteria."""
 
-    __test__ = False  # no class of tests, whatever its name begins with
+    __test__ = False  # not a class of tests, despite its name
 
     criteria: tuple[object, ...]
     config: tuple[Path, ...]
@@ -41,7 +41,7 @@ class TestSettings:
 
 
 def settings_of(item: pytest.Item) -> TestSettings:
-    """Read the marks of a test, those of its class and module included; raise `UsageError` for a wrong one."""
+    """Read the marks of a test, also of its class and module; raise `UsageError` for a wrong one."""
     # The module's come before the class's and the test's own, whose files and attributes are the last word.
     marks = [_Mark(mark, item.path.parent) for mark in reversed([*item.iter_markers("toolgauge")])]
     attributes = {TEST_KEY: item.nodeid}
@@ -125,7 +125,7 @@ class LoadedCriteria:
         return frozenset(one.reference.key for one in self.criteria if isinstance(one.reference, Lookup))
 
     def named(self, names: Sequence[str]) -> tuple[Criterion, ...]:
-        """Return criteria by their names; raise `ConfigError` where there is none of a name."""
+        """Return criteria by their names; raise `ConfigError` for an unknown name."""
         known = {criterion.name: criterion for criterion in self.criteria}
         unknown = next((name for name in names if name not in known), None)
         if unknown is not None:

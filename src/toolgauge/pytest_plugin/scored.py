@@ -38,7 +38,7 @@ from toolgauge.score.origins.value_origin import failing_chains
 from toolgauge.score.unmatched import Unmatched
 
 Shortcoming: TypeAlias = Literal["failed", "ended in an error", "could not be evaluated", "matched nothing"]
-# Another turn may have had nothing to judge; anything else that was not evaluated was there, and not seen.
+# Another turn may have had nothing to judge; any other reason means that something was not seen.
 _NOTHING_TO_JUDGE = ("no_calls", "nothing_expected")
 
 
@@ -51,7 +51,7 @@ _INDENT = "  "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """A criterion that has not passed. `results` are those that show it, none where it matched nothing."""
+    """A criterion that has not passed. `results` show it, and are empty where it matched nothing."""
 
     criterion: RegisteredCriterion
     shortcoming: Shortcoming
@@ -107,7 +107,7 @@ def failure_text(
     unmatched: Sequence[Unmatched],
     case: str | None,
 ) -> str:
-    """Describe why criteria did not pass, on a first line for the summary of a test run; `case` is what was looked up."""
+    """Describe why criteria did not pass, on a first line for the summary of a test run; `case` was looked up."""
     text, first = TextWriter(redactor), shortfalls[0]
     gist = _why_unmatched(first, unmatched)
     worst = worst_result([one.verdict.result for each in shortfalls for one in each.results])
@@ -137,7 +137,7 @@ def failure_text(
 
 
 def in_order(evaluation: Evaluation) -> list[EvaluatedTrajectory]:
-    """Sort by their begin: those of one test close at the same moment."""
+    """Sort by their begin: all trajectories of one test close at the same moment."""
     return sorted(evaluation.trajectories, key=lambda one: one.trajectory.start_ns)
 
 
@@ -200,8 +200,8 @@ LoadCriteria: TypeAlias = Callable[[TestSettings, Sequence[Criterion]], LoadedCr
 class Call:
     """One tool call as plain values.
 
-    `arguments` and `result` are what JSON they were, text where they are none, and `None` where the framework did not record
-    them. Calls of one `turn` were asked for together. `error` is what went wrong.
+    `arguments` and `result` are JSON, text where they could not be parsed, and `None` where the framework did not record
+    them. Calls of one `turn` were asked for together. `error` has the kind of error and its message.
     """
 
     name: str
@@ -252,7 +252,7 @@ class Scored:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The tool calls of all traces, those of one trace in the model's order."""
+        """The tool calls of all traces, within each trace in the model's order."""
         __tracebackhide__ = True
         return tuple(
             Call(
@@ -276,9 +276,9 @@ class Scored:
         return self._evaluate(())[2]
 
     def assert_passes(self, *criteria: str | Criterion) -> None:
-        """Fail the test unless these criteria have passed, of those in the test's files or written here.
+        """Fail the test unless these criteria, of the test's files or written here, have passed.
 
-        Without any, all criteria that decide have to pass. What could not be evaluated has not passed.
+        Without any, all criteria that decide have to pass. A criterion that could not be evaluated has not passed.
         """
         __tracebackhide__ = True
         loaded, wanted, evaluation = self._evaluate(criteria)
@@ -357,7 +357,7 @@ def write_recording(directory: Path, node_id: str, requests: Iterable[Request]) 
 
 # The attribute of a test's last report that has them; `hooks` looks for it by its name, without importing this.
 RESULTS = "toolgauge"
-# Criterion, outcome, score, and why there is none; no outcome where the criterion matched nothing.
+# Criterion, outcome, score, and the reason for a missing score; no outcome where the criterion matched nothing.
 Row: TypeAlias = tuple[str, OutcomeWord | None, float | None, str | None]
 
 
@@ -384,7 +384,7 @@ _SCORED = pytest.StashKey[Scored]()
 
 
 def scored_tests(config: pytest.Config) -> "ScoredTests":
-    """Return the one of this run."""
+    """Return the plug-in of this run, made when first asked for."""
     plugin = config.pluginmanager.get_plugin(_PLUGIN)
     if isinstance(plugin, ScoredTests):
         return plugin
@@ -407,7 +407,7 @@ class ScoredTests:
         return scored
 
     def scored(self, item: pytest.Item) -> Scored:
-        """Return the one of a test; one that asks for its fixtures by name while it runs is not known before."""
+        """Return the `Scored` of a test, begun now if the test asks for its fixtures by name while it runs."""
         return item.stash[_SCORED] if _SCORED in item.stash else self.begin(item)
 
     @pytest.hookimpl(wrapper=True)

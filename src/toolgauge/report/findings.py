@@ -77,7 +77,7 @@ class Summary:
             one.name: CriterionCounts(one.name, is_default=one.is_default, is_shadow=one.enforce == "shadow")
             for one in criteria
         }
-        # All runs, and those with a score.
+        # All runs, and all with a score.
         self.runs = self.judged = 0
 
     def add(self, scorecard: Scorecard) -> None:
@@ -176,7 +176,7 @@ class Row:
 
     @property
     def problems(self) -> tuple[Finding, ...]:
-        """The findings that decided the outcome, before those that could not be evaluated."""
+        """The findings that decided the outcome, then findings that could not be evaluated."""
         return tuple(sorted(self.findings, key=lambda finding: finding.outcome == "not_evaluated"))
 
 
@@ -250,7 +250,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a report shows. `files` are what was read; `without_result` are criteria that judged nothing, and why;
+    """The content of a report. `files` were read; `without_result` are criteria that judged nothing, and why;
     `groups` the failed runs by kind.
     """
 
@@ -294,7 +294,7 @@ class Gate:
 
 
 def _outcomes(word: FailOn, live: Sequence[CriterionCounts], without_result: Mapping[str, str]) -> Check:
-    # A default criterion that finds nothing to look at (no failed call, no schema) is no fault of the run.
+    # A default criterion that finds nothing to look at (no failed call, no schema) does not fail the run.
     looked_at = [one for one in live if not (word == "not_evaluated" and one.is_default)]
     found = {one.name: one.words[word] for one in looked_at if one.words[word]}
     if word == "not_evaluated":

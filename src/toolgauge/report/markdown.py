@@ -1,6 +1,6 @@
 """A report for GitHub: Markdown for a step's summary and for a comment on a pull request, and annotations.
 
-GitHub takes 65,536 characters in a comment and 1 MiB in a summary. Bytes are counted; the text counts what is left out.
+GitHub takes 65,536 characters in a comment and 1 MiB in a summary. Bytes are counted; the text counts the parts left out.
 """
 
 import re
@@ -65,7 +65,7 @@ def code(text: str | None, length: int = NAME_LENGTH) -> str:
 
 
 MAX_BYTES = 65_536
-# For the line that counts what is left out, and for what a bot puts above the text.
+# For the line that counts the parts left out, and for the words of a bot above the text.
 _RESERVED = 1_536
 _MAX_TEXT = 600
 _MAX_NAME = 100

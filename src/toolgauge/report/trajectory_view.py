@@ -20,7 +20,7 @@ from toolgauge.report.explanations import ShownVerdict, origin_lines, shown_verd
 from toolgauge.score.failing_calls import argument_of, differences_by_call
 from toolgauge.score.origins.value_origin import failing_chains
 
-# Calls on one page, and what is written of the values of each; of a call that is asked for more.
+# Calls on one page, and the characters shown of each of their values; of a call that is asked for more.
 CALLS_PER_PAGE = 100
 _ROOM, _ROOM_ASKED = 2_000, 200_000
 _ONE_LINE = 88
@@ -35,7 +35,7 @@ _BY_URGENCY: tuple[OutcomeWord, ...] = ("fail", "error", "not_evaluated", "pass"
 
 
 class ShownValue(Struct, frozen=True, kw_only=True):
-    """A value, or why there is none to read. `text` is empty without a value; `is_cut` where there is more of it."""
+    """A value, or why it cannot be read. `text` is empty without a value; `is_cut` where it is longer."""
 
     text: str = ""
     note: str = ""
@@ -193,7 +193,7 @@ class TrajectoryWriter:
             # Of a criterion that passed and of one that did not alike: what decided, not what else was fine.
             noted = [result for result, word in of if word == worst]
             noted += [result for result, word in of if (worst, word) == ("fail", "error")]
-            # Of passes, those that were accepted in spite of a fault.
+            # Passes accepted in spite of a fault.
             faulty = [
                 one for one in noted if worst == "pass" and isinstance(one.outcome, Scored) and one.outcome.value < 1
             ]

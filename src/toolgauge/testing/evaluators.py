@@ -66,12 +66,12 @@ def _check_once(evaluator: Evaluator, name: str, trajectory: Trajectory, expecte
                 assert SECRET not in explanation, f"{case} repeats a recorded value in its explanation"
             case Errored(error_type=error_type):
                 assert error_type, f"{case} yields an error without a type"
-    # Last: a score that is no number differs from itself.
+    # Last: NaN differs from itself.
     assert _outcomes(evaluator, case, trajectory, expected) == outcomes, f"{case} says something else the second time"
 
 
 def _state(evaluator: Evaluator) -> object:
-    """Return what can be compared with that of a copy: a plain object is equal to itself alone."""
+    """Return the comparable state of an evaluator: a plain object is equal to itself alone."""
     return vars(evaluator) if type(evaluator).__eq__ is object.__eq__ and hasattr(evaluator, "__dict__") else evaluator
 
 

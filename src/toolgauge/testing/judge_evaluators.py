@@ -45,7 +45,7 @@ def check_judge_evaluator(
         return answer
 
     for kind in range(3):
-        # Its version and level are those of what it stands for, so they are no class variables.
+        # It copies version and level from the evaluator, so they are not class variables.
         check_evaluator(cast("Evaluator", ScriptedEvaluator(evaluator, answering(kind))), trajectories, expectations)
 
 

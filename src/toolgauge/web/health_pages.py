@@ -201,7 +201,7 @@ def books(figures: Figures) -> Iterator[Books]:
 
 
 def problems(figures: Figures) -> Iterator[Figure]:
-    """Yield the numbers that should be 0 but are not; their descriptions name the remedy. What `keep` leaves out is no loss."""
+    """Yield the numbers that should be 0 but are not; their descriptions name the remedy. Spans that `keep` leaves out are not lost."""
     for metric, labels in _PROBLEMS:
         for figure in figures.each(metric, **labels):
             if figure.value and figure.labels.get(_REASON) != "sampled":

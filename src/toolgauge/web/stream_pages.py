@@ -31,7 +31,7 @@ _ACK_OPTIONS = ("criterion", "service", "environment", "agent", "tool", "level")
 
 
 class StreamFilters(Query, frozen=True, kw_only=True):
-    """A choice of streams; an empty text is no condition. `page` counts from 1."""
+    """A choice of streams; an empty text matches all. `page` counts from 1."""
 
     service: str = ""
     criterion: str = ""
@@ -142,7 +142,7 @@ def _one(shown: Shown, running: Running, request: PageRequest) -> str | None:
     tools = "all tools" if stream.level == "call" else "whole runs"
     whose = f" of {stream.agent}" if stream.agent and not stream.tool else ""
     named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
-    # Trajectories of the stream, during an alarm those that failed.
+    # Trajectories of the stream, during an alarm only failed ones.
     filters = {"outcome": None if alarm is None else "failed", **named}
     return shown.page(
         "stream.html",

@@ -1,4 +1,4 @@
-"""The pages of trajectories (an overview, the latest ones, and each of them) and of agents, with what a run that passed takes."""
+"""The pages of trajectories (an overview, the list of the latest, and one for each) and of agents, with the cost of a passed run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from toolgauge.web.trajectory_store import KeptTrajectory
 _FAILURES, _GAPS, _SERVICES = 8, 6, 20
 _MAX_OPTIONS = 200
 _PAGE_SIZE = 50
-# Results that are not evaluated because there is nothing to judge are no gap.
+# Results without anything to judge do not count as gaps.
 _NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "not_executed", "sampled_out")
 _FIELDS = {
     "service": "Service",

@@ -100,7 +100,7 @@ class WebEndpoint(HttpEndpoint):
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer with a page, or a file that pages refer to."""
-        # No page elsewhere has a token, whatever name it points here.
+        # No page of another site has a token, even if its host name leads here.
         if not self._has_token and not is_own_host(request.headers.get("Host", ""), self._host):
             return _text(403, "the Host header does not name this machine: ask `localhost`, or configure `web.auth`")
         if is_of_another_site(request.headers):
@@ -201,7 +201,7 @@ class WebView:
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def page_url(self, trajectory: Trajectory) -> str:
-        """Return the address of a trajectory's page, which is there as long as the trajectory is kept."""
+        """Return the address of a trajectory's page, which exists as long as the trajectory is kept."""
         return f"{self.url}/trajectories/{quote(trajectory_id(trajectory), safe='', errors='replace')[:_MAX_ID]}"
 
     def show(self, scorecard: Scorecard) -> None:

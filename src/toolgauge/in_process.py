@@ -135,7 +135,8 @@ class ToolgaugeSpanExporter(SpanExporter):
         """In a forked child the thread is gone, locks may stay held for ever, and open trajectories are the parent's."""
         if self._scoring is not None:
             self._of_parents.append(self._scoring)
-            if not self._scoring.survives_fork:
+            push = self._scoring.push
+            if push is not None and not push.survives_fork:
                 self._ways = replace(self._ways, destinations=())
                 self._lost_its_way = True
         self._scoring = None
@@ -232,7 +233,7 @@ class ToolgaugeSpanExporter(SpanExporter):
         try:
             with self._working:
                 scoring = self._scoring = self._scoring or self._make()
-                if not scoring.works_without_threads:
+                if scoring.push is not None and scoring.push.is_grpc:
                     _LOG.warning("cannot start a thread to export over gRPC: nothing is sent; use `protocol: http`")
                     scoring.close()
                 scoring.take(spans)
@@ -274,7 +275,7 @@ class ToolgaugeSpanExporter(SpanExporter):
             unread, self._unread = self._unread, 0
             flush = self._flushes.pop(0) if self._flushes else None
         if unread:
-            scoring.unread.add(unread)
+            scoring.metrics.spans_unread.add(unread)
         return spans, flush
 
     def _export_own(self, spans: Sequence[ReadableSpan]) -> bool:

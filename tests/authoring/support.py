@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.score.support import tool_call, trajectory, user
 from toolgauge.authoring.evidence import Requirements
-from toolgauge.authoring.learner import Learner, Options
+from toolgauge.authoring.learner import Learner
 from toolgauge.config.parse import parse_yaml
 from toolgauge.config.problems import plain
 from toolgauge.model.content import Recorded
@@ -15,7 +15,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 
-OPTIONS = Options(requirements=Requirements(runs=20, tolerance=0.01), most_alarms=0.05)
+REQUIREMENTS = Requirements(runs=20, tolerance=0.01, most_alarms=0.05)
 
 
 def run(
@@ -72,20 +72,22 @@ def refund(number: int, **more: Json) -> Trajectory:
     )
 
 
-def learned_text(trajectories: Iterable[Trajectory], options: Options = OPTIONS) -> str:
+def learned_text(trajectories: Iterable[Trajectory], requirements: Requirements = REQUIREMENTS) -> str:
     learner = Learner()
     for one in trajectories:
         learner.add(one)
-    return learner.result(options).text
+    return learner.result(requirements).text
 
 
-def learned(trajectories: Iterable[Trajectory], options: Options = OPTIONS) -> dict[str, dict[str, Any]]:
+def learned(trajectories: Iterable[Trajectory], requirements: Requirements = REQUIREMENTS) -> dict[str, dict[str, Any]]:
     """Return the criteria by the last part of their names."""
-    document: Any = plain(parse_yaml(learned_text(trajectories, options), "learned", {}))
+    document: Any = plain(parse_yaml(learned_text(trajectories, requirements), "learned", {}))
     return {criterion["name"].rsplit(".", 1)[1]: criterion for criterion in document["criteria"]}
 
 
-def contracts(trajectories: Iterable[Trajectory], options: Options = OPTIONS) -> dict[str, dict[str, Any]]:
+def contracts(
+    trajectories: Iterable[Trajectory], requirements: Requirements = REQUIREMENTS
+) -> dict[str, dict[str, Any]]:
     """Return the contracts by the names of tools."""
-    document: Any = plain(parse_yaml(learned_text(trajectories, options), "learned", {}))
+    document: Any = plain(parse_yaml(learned_text(trajectories, requirements), "learned", {}))
     return document.get("tools", {})

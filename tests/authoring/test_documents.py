@@ -7,7 +7,7 @@ import pytest
 
 from tests.authoring.written import document_of, loaded, run_of, score, text_of
 from tests.score.support import tool_call, trajectory, user
-from toolgauge.authoring.reference_text import reference_lines
+from toolgauge.authoring.documents import reference_lines
 from toolgauge.authoring.runs import Fault, RecordedRun, key_of
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded
 from toolgauge.model.errors import RecordingError

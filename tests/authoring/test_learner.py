@@ -4,11 +4,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tests.authoring.support import OPTIONS, call, contracts, learned, learned_text, refund, run
+from tests.authoring.support import REQUIREMENTS, call, contracts, learned, learned_text, refund, run
 from tests.rows import each_row
 from tests.score.support import user
 from toolgauge.authoring.evidence import Evidence, Requirements
-from toolgauge.authoring.learner import Learner, Options
+from toolgauge.authoring.learner import Learner
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.score.contracts import ToolKinds
@@ -120,8 +120,9 @@ def test_a_rule_that_too_many_runs_break_is_not_written():
 
 
 def test_a_rule_that_a_hundred_runs_break_does_not_hold_at_any_tolerance():
-    assert Evidence(runs=1000, broken=98).holds(tolerance=0.5)
-    assert not Evidence(runs=1000, broken=100).holds(tolerance=0.5)
+    requirements = Requirements(tolerance=0.5)
+    assert requirements.met_by(Evidence(runs=1000, broken=98))
+    assert not requirements.met_by(Evidence(runs=1000, broken=100))
 
 
 def test_a_rule_that_one_of_many_runs_breaks_is_written_with_its_evidence():
@@ -133,11 +134,10 @@ def test_rules_need_more_runs_where_too_many_would_fail():
     # Each of these runs has an argument of a form that no other has.
     odd: list[Json] = [None, True, 3, 0.5, [], {}]
     runs = [*USUAL[:30], *(refund(100 + number, cabin=value) for number, value in enumerate(odd))]
-    options = Options(requirements=Requirements(runs=20, tolerance=0.0), most_alarms=0.05)
     learner = Learner()
     for one in runs:
         learner.add(one)
-    found = learner.result(options)
+    found = learner.result(Requirements(runs=20, tolerance=0.0))
     assert (found.runs, found.needed, found.contracts) == (36, 40, {})
 
 
@@ -178,7 +178,7 @@ def test_runs_that_were_cut_off_are_left_out():
     learner.add(replace(USUAL[0], closed_because="shutdown"))
     learner.add(replace(USUAL[0], incomplete="spans are missing"))
     assert (learner.runs, learner.cut_short, learner.calls) == (2, 2, 0)
-    assert learner.result(OPTIONS).text.endswith("criteria: []\n")
+    assert learner.result(REQUIREMENTS).text.endswith("criteria: []\n")
 
 
 SECRETS = {

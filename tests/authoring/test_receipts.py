@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tests.authoring.support import call, learned, run
-from toolgauge.authoring.receipt_usage import ReceiptUsage
+from toolgauge.authoring.learner import Receipts
 from toolgauge.model.trajectory import Message, Trajectory
 
 ASKED = "Czy anulować zamówienie? Mogę też wysłać mail."
@@ -23,7 +23,7 @@ def conversation(number: int, text: str, *, worked: bool = True, asked: str = AS
 
 
 def receipts(*runs: Trajectory) -> list[str]:
-    usage = ReceiptUsage()
+    usage = Receipts()
     for one in runs:
         usage.add(replace(one, writing_tools=frozenset({"cancel_order"})))
     return sorted(str(getattr(one, "value", one)) for found in usage.written().values() for one in found)

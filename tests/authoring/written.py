@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.score.support import scored
-from toolgauge.authoring.documents import Document, document
-from toolgauge.authoring.reference_text import criteria_lines
-from toolgauge.authoring.runs import Fault, RecordedRun, RunReader
-from toolgauge.authoring.tasks import Task
+from toolgauge.authoring.documents import Document, criteria_lines, document
+from toolgauge.authoring.runs import Fault, RecordedRun, RunReader, Task
 from toolgauge.config.model import Config
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.trajectory import Trajectory

@@ -20,7 +20,7 @@ from tests.export.scorecards import (
     scorecard,
     trajectory_result,
 )
-from toolgauge.backends.score_destination import ScoreDestination
+from toolgauge.backends.score_sender import ScoreDestination
 from toolgauge.backends.settings import BackendSettings
 from toolgauge.backends.vendors import backend_destination
 from toolgauge.export.redact import Redactor

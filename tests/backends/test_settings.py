@@ -6,7 +6,7 @@ import pytest
 
 from tests.backends.fakes import KEY
 from tests.rows import each_row
-from toolgauge.backends.score_destination import ScoreDestination
+from toolgauge.backends.score_sender import ScoreDestination
 from toolgauge.backends.vendors import backend_destination
 from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config, backends

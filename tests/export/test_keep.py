@@ -15,11 +15,11 @@ from tests.export.fakes import OK, always, counted, grpc_sink, request, sending,
 from tests.export.scorecards import ROOT, call, call_result, failed, passed, scorecard, shadow, trajectory
 from tests.rows import each_row
 from tests.walk.support import MemoryJournal
-from toolgauge.export.keep import Keep
+from toolgauge.export.keep import Keep, Keepers
 from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.settings import DestinationSettings, KeepSettings
 from toolgauge.model.delivery import Outgoing
-from toolgauge.model.journal import JournalChange
+from toolgauge.model.journal import ClosedId, JournalChange
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scorecard
@@ -386,10 +386,9 @@ def test_what_an_earlier_process_decided_holds():
     before, keeping = Keeping(), Keeping()
     before.score(card())
     before.score(card(of=run(HIGH)))
-    for trace in (LOW, HIGH):
-        decision = before.keep.noted(trace)
-        assert decision is not None
-        keeping.keep.restore(trace, decision)
+    noting, keepers = Keepers(lambda: [before.keep]), Keepers(lambda: [keeping.keep])
+    closed = [ClosedId(id=one, scope="trace", closed_ns=0, sampled=noting.noted(one)) for one in (LOW, HIGH)]
+    assert [*keepers.restored(closed)] == closed
     keeping.send(LOW, HIGH)
     assert [(span.trace_id.hex(), span.trace_state) for span in keeping.spans()] == [(HIGH, "ot=th:8")]
 

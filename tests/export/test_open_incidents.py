@@ -3,8 +3,7 @@
 from msgspec.structs import replace
 
 from tests.export.test_regression_events import BEGAN, STREAM
-from toolgauge.export.open_incidents import IncidentLines
-from toolgauge.export.regression_events import sentence
+from toolgauge.export.regression_events import IncidentLines, sentence
 from toolgauge.model.regressions import Regression
 from toolgauge.settings import HOUR
 

@@ -7,9 +7,9 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from tests.export.scorecards import emitter, plain
 from toolgauge.export.emitter import Emitter
+from toolgauge.export.regression_events import MAX_EVENTS_A_MINUTE, tool_change_sentence
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.settings import MetricsSettings
-from toolgauge.export.tool_change_events import MAX_EVENTS_A_MINUTE, tool_change_sentence
 from toolgauge.model.metrics import Counter, MetricRegistry
 from toolgauge.model.regressions import ToolDefinitionChange
 from toolgauge.settings import MINUTE

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from tests.score.support import tool_call, trajectory
-from toolgauge.judge.client import Reply, Request
+from toolgauge.judge.inquiry import Reply, Request
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
 from toolgauge.judge.settings import JudgeSettings

@@ -6,7 +6,8 @@ import threading
 import pytest
 
 from tests.judge.support import YES, Script, question
-from toolgauge.judge.client import ClientThread, Reply, Request
+from toolgauge.judge.inquiry import Reply, Request
+from toolgauge.judge.judges import ClientThread
 
 ASKED = Request(question=question())
 

@@ -3,7 +3,7 @@
 from tests.judge.stub import stub
 from tests.judge.support import YES, question
 from toolgauge.export.redact import Redactor
-from toolgauge.judge.client import Request
+from toolgauge.judge.inquiry import Request
 from toolgauge.judge.provider import open_client
 
 HOSTILE = (

@@ -8,7 +8,7 @@ import pytest
 
 from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, Script, WholeRun, inquiry, run, said
 from tests.score.support import tool_call, trajectory
-from toolgauge.judge.client import Reply, Request
+from toolgauge.judge.inquiry import Reply, Request
 from toolgauge.judge.judges import weight
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.errors import JudgeCallError

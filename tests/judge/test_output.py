@@ -9,7 +9,7 @@ import pytest
 from tests.judge.stub import Manner, Stub, stub
 from tests.judge.support import FORM, MAYBE, YES, RightTool, inquiry, question, run
 from toolgauge.export.redact import Redactor
-from toolgauge.judge.client import Request
+from toolgauge.judge.inquiry import Request
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
 from toolgauge.judge.provider import ProviderClient, open_client

@@ -13,7 +13,7 @@ from tests.certificates import certificates
 from tests.judge.stub import Manner, Stub, stub
 from tests.judge.support import MAYBE, YES, question
 from tests.wire.support import free_port
-from toolgauge.judge.client import Exchange, Request
+from toolgauge.judge.inquiry import Exchange, Request
 from toolgauge.judge.provider import ProviderClient, open_client
 from toolgauge.model.errors import ConfigError, JudgeCallError
 from toolgauge.model.json import JsonObject

@@ -2,7 +2,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.rows import each_row
-from toolgauge.otlp.trace_state import NEVER, request_with_sampling, sampling_of, threshold_of, with_sampling
+from toolgauge.otlp.encode import NEVER, request_with_sampling, sampling_of, threshold_of, with_sampling
 
 
 def span(trace_state: str = "") -> bytes:

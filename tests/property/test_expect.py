@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.authoring.written import document_of, loaded, run_of, score, text_of
 from tests.property.test_compare import VALUES, containers
 from tests.score.support import tool_call, trajectory, user
+from toolgauge.authoring.documents import reference_lines
 from toolgauge.authoring.freedoms import is_writable
-from toolgauge.authoring.reference_text import reference_lines
 from toolgauge.authoring.runs import Fault, key_of
 from toolgauge.config.references import read_references
 from toolgauge.model.json import Json, JsonObject

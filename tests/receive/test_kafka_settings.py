@@ -10,7 +10,7 @@ from toolgauge.config.load import load
 from toolgauge.model.errors import ConfigError
 from toolgauge.receive.settings import KafkaReceiverSettings
 from toolgauge.service.criteria_factory import load_configuration
-from toolgauge.service.receiver_factory import check_messages
+from toolgauge.service.service import check_messages
 
 
 def test_the_names_of_the_collector_are_understood(tmp_path: Path):

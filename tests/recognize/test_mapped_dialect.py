@@ -21,8 +21,7 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.recognize.mapped_dialect import MappedDialect
-from toolgauge.recognize.settings import MappedDialectSettings
+from toolgauge.recognize.mapped_dialect import MappedDialect, MappedDialectSettings
 from toolgauge.testing.dialects import check_dialect
 
 TOOL: Mapping[str, object] = {

@@ -23,7 +23,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Span, SpanEvent
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.openinference_agents import model_name
+from toolgauge.recognize.openinference_spans import model_name
 from toolgauge.recognize.provider_messages import provider_answers
 
 OI = "openinference.instrumentation."

@@ -4,7 +4,7 @@ from tests.recognize.support import span
 from tests.rows import each_row
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall
-from toolgauge.recognize.run_properties import properties
+from toolgauge.recognize.recognizer import properties
 
 MODEL = (ModelCall(),)
 

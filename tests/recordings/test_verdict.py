@@ -4,8 +4,8 @@ import pytest
 
 from tests.recordings.support import OFTEN, ONE_LOOK, counts, judged, pairing
 from tests.rows import each_row
+from toolgauge.recordings.comparison import Question, Verdict, answer_of, judge_streams
 from toolgauge.recordings.conversation_means import StreamCounts
-from toolgauge.recordings.verdict import Question, Verdict, answer_of, judge_streams
 
 SAME = (counts(1000, 950), counts(1000, 951))
 FELL = (counts(200, 190), counts(200, 150))

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ import pytest
 from toolgauge.config.model import Admin
 from toolgauge.model.json import JsonObject
 from toolgauge.model.regressions import Arm, Stream, StreamStatus
-from toolgauge.service.health import AdminEndpoint, Health, Watching
+from toolgauge.service.health import AdminEndpoint, Health
+from toolgauge.service.watching import Watching
 
 HEALTH_PAGE = Path(__file__).parents[2] / "docs" / "health.md"
 STREAM = Stream(
@@ -47,11 +47,11 @@ AS_JSON = {
 }
 
 
-@dataclass
-class Watched:
+class Watched(Watching):
     """Answers the same each time, and keeps what it was asked to acknowledge."""
 
-    filters: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+    def __init__(self) -> None:
+        self.filters: list[Mapping[str, str]] = []
 
     async def statuses(self) -> Sequence[StreamStatus]:
         return (STATUS,)

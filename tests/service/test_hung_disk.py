@@ -14,7 +14,6 @@ from tests.wire.support import IN_TEST, LISTEN, recorded
 from toolgauge.config.load import load
 from toolgauge.model.delivery import Accepted, Answer, Refused
 from toolgauge.service import watching
-from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 from toolgauge.state import journal, journal_rows, store
 from toolgauge.state.journal_rows import Group, Sizes
@@ -42,7 +41,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Generator[threading.Event]:
 
 
 async def serving(folder: Path) -> Service:
-    service = make_service(load((), (*LISTEN, *IN_TEST, f"state.directory={folder}"), {}), ())
+    service = Service(load((), (*LISTEN, *IN_TEST, f"state.directory={folder}"), {}), ())
     await service.start()
     return service
 

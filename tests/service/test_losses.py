@@ -8,7 +8,7 @@ from toolgauge.export.destination import Undelivered
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.runtime import Losses
-from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 
 
 def test_spans_and_trajectories_that_were_lost_are_named_apart():
@@ -53,7 +53,7 @@ def test_earlier_drops_are_named_by_kind_and_reason_and_leave_the_exit_code():
 @pytest.mark.long
 async def test_metrics_that_the_end_drops_are_named_beside_what_the_journal_keeps(tmp_path: Path):
     settings = (*LISTEN, *IN_TEST, to_http(free_port()), f"state.directory={tmp_path}")
-    service = make_service(load((), settings, {}), ())
+    service = Service(load((), settings, {}), ())
     await service.start()
     # As the timer does each interval.
     service.outbox.put(service.emitter.metrics(service.clock()))

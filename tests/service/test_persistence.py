@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,34 +10,29 @@ import pytest
 from tests.rows import each_row
 from tests.state.support import opened
 from tests.walk.support import Walk
-from toolgauge.assemble.settings import LateMemory
 from toolgauge.model.journal import JournalEntry
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.service.process import Faults
-from toolgauge.service.service import Persistence
+from toolgauge.service.service import take_up
+from toolgauge.state.journal import Journal
 from toolgauge.state.settings import StateSettings
+from toolgauge.state.store import StateStore
 
 
-def persistence(directory: Path) -> Persistence:
-    settings = StateSettings.model_validate({"directory": str(directory)})
-    found = Persistence.of(settings, LateMemory(), StateMetrics(MetricRegistry()), lambda: 1_000)
-    assert found is not None
-    return found
-
-
-def recover(directory: Path, take_up: Callable[[JournalEntry, bool], None]) -> None:
+def recover(directory: Path, take_up_entry: Callable[[JournalEntry, bool], None]) -> None:
     """Take up the journal; the pipeline does this with an entry, which is to be read or not."""
     walk = Walk()
 
     def recovered(entry: JournalEntry, _now_ns: int, *, is_read: bool) -> None:
-        take_up(entry, is_read)
+        take_up_entry(entry, is_read)
 
-    with pytest.MonkeyPatch.context() as patched:
+    settings = StateSettings.model_validate({"directory": str(directory)})
+    with pytest.MonkeyPatch.context() as patched, closing(StateStore(directory)) as store:
         patched.setattr(walk.pipeline, "recover", recovered)
-        one = persistence(directory)
-        one.recover(walk.pipeline, Faults(walk.metrics))
-        one.close()
+        journal = Journal(store, settings, StateMetrics(MetricRegistry()), clock=lambda: 1_000)
+        take_up(journal, walk.pipeline, Faults(walk.metrics), lambda: 1_000, lambda: False)
+        journal.close()
 
 
 @each_row(("crashes", "is_read"), [(2, True), (3, False)])

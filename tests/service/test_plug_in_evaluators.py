@@ -36,8 +36,7 @@ from toolgauge.model.ports import Evaluation, Evaluator, Needs, needs_of
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.plugins import evaluator_fault
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
-from toolgauge.score.scorer import Scorer
-from toolgauge.score.verdicts import MAX_ENTRIES, MAX_TEXT
+from toolgauge.score.scorer import MAX_ENTRIES, MAX_TEXT, Scorer
 from toolgauge.service.plug_in_evaluators import (
     PlugInEvaluator,
     PlugInJudgeEvaluator,

@@ -21,13 +21,14 @@ from toolgauge.selfmetrics import SelfMetrics, WebhookMetrics
 from toolgauge.service import watching as module
 from toolgauge.service.process import Faults
 from toolgauge.service.watching import Notifier, Watching
+from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
 
 STREAMS = {("default.tool_success", "r1"): "m1"}
 _T = TypeVar("_T")
 
 
-class MemoryStore:
+class MemoryStore(StateStore):
     def __init__(self) -> None:
         self.rows: dict[bytes, bytes] = {}
         self.happened: list[str] = []
@@ -40,7 +41,7 @@ class MemoryStore:
     def load_watch(self) -> dict[bytes, bytes]:
         return dict(self.rows)
 
-    def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes]) -> None:
+    def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes] = ()) -> None:
         if self.is_full:
             raise StateError("the disk is full")
         if self.fault is not None:

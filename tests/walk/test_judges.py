@@ -14,7 +14,7 @@ from tests.wire.destination import Destination, attributes, receiving
 from tests.wire.support import IN_TEST, LISTEN, SOON, post, recorded, to_http
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.service.criteria_factory import load_configuration
-from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 
 CRITERIA = """\
 criteria:
@@ -45,7 +45,7 @@ async def judged(folder: Path, framework: str, scenario: str, serving: Stub, des
     file.write_text(CRITERIA)
     judge = f'judge={{model: stub, base_url: "{serving.url}", max_concurrent: 1}}'
     settings = [*LISTEN, *SOON, *IN_TEST, to_http(destination.http_port), judge, "events=all"]
-    service = make_service(*load_configuration([str(file)], settings))
+    service = Service(*load_configuration([str(file)], settings))
     await service.start()
     for body in recorded(framework, scenario):
         assert await asyncio.to_thread(post, service.receivers[1].port, body) == (200, b"")

@@ -14,8 +14,8 @@ from tests.export.scorecards import call, call_result, failed, passed, scorecard
 from tests.walk.support import CORPUS, MemoryJournal, Walk
 from tests.walk.test_half_runs import pass_unread
 from toolgauge.export.settings import KeepSettings
+from toolgauge.otlp.encode import NEVER, sampling_of
 from toolgauge.otlp.request import read_request
-from toolgauge.otlp.trace_state import NEVER, sampling_of
 
 PASSED, FAILED = ((CORPUS / "pydantic-ai" / f"{name}.otlp.pb").read_bytes() for name in ("one_call", "tool_error"))
 TENTH = KeepSettings(passed=0.1)

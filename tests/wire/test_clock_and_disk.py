@@ -25,7 +25,6 @@ from tests.wire.support import (
 )
 from toolgauge.config.load import load
 from toolgauge.service.criteria_factory import default_criteria
-from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
 DAY_NS = 86_400_000_000_000
@@ -34,7 +33,7 @@ DAY_NS = 86_400_000_000_000
 @asynccontextmanager
 async def running(destination: Destination) -> AsyncGenerator[Service]:
     config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s", to_http(destination.http_port)), {})
-    service = make_service(config, default_criteria())
+    service = Service(config, default_criteria())
     await service.start()
     try:
         yield service

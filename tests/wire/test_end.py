@@ -37,7 +37,7 @@ from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 
 
 def test_under_load_it_sends_all_that_was_taken_and_ends_with_0(tmp_path: Path):
@@ -126,7 +126,7 @@ async def test_what_there_is_no_time_to_score_is_plainly_claimed_as_incomplete(m
     with receiving() as destination:
         settings = (*LISTEN, *SOON, *IN_TEST, "events=all", "assemble.run_end_grace=1h", "assemble.idle_timeout=1h")
         config = load((), (*settings, to_http(destination.http_port)), {})
-        service = make_service(config, (endless,))
+        service = Service(config, (endless,))
         await service.start()
         for number in range(5):
             assert await asyncio.to_thread(post, service.receivers[1].port, other_trace(body, number)) == (200, b"")
@@ -188,7 +188,7 @@ async def test_very_many_open_trajectories_end_in_time_and_no_span_is_lost():
     with receiving() as destination:
         settings = (*LISTEN, *IN_TEST, "assemble.idle_timeout=1h", "assemble.max_open=100000", "annotate=scorecard")
         config = load((), (*settings, to_http(destination.http_port)), {})
-        service = make_service(config, ())
+        service = Service(config, ())
         await service.start()
         for first in range(0, count, count // 6):
             request = ExportTraceServiceRequest()

@@ -13,7 +13,6 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.service.criteria_factory import default_criteria
-from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
 
@@ -49,7 +48,7 @@ async def running(where: str) -> AsyncGenerator[tuple[Service, list[FailsOnce]]]
         return sinks[0]
 
     config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s"), {})
-    service = make_service(config, default_criteria(), observing=watch)
+    service = Service(config, default_criteria(), observing=watch)
     await service.start()
     try:
         yield service, sinks

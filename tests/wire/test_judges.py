@@ -16,7 +16,6 @@ from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, S
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import default_criteria
-from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
 SCENARIOS = ("tool_error", "unknown_tool", "one_call")
@@ -63,7 +62,7 @@ async def running(
 
     judge = f'judge={{model: stub, base_url: "{url}", api_key: sk-key}}'
     config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s", judge, *settings), {})
-    service = make_service(config, (*default_criteria(), *criteria), observing=watch)
+    service = Service(config, (*default_criteria(), *criteria), observing=watch)
     await service.start()
     try:
         yield service, sinks[0]

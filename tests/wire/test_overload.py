@@ -22,7 +22,6 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
 
@@ -52,7 +51,7 @@ def run_of_an_agent(number: int) -> bytes:
 async def running(evaluator: Waits, *settings: str) -> AsyncGenerator[Service]:
     criterion = Criterion(name="waits", evaluator_name="waits", evaluator=evaluator, revision="0" * 12)
     config = load((), (*LISTEN, *SOON, *IN_TEST, "inbox.max_bytes=16KiB", "hold.timeout=1s", *settings), {})
-    service = make_service(config, (criterion,))
+    service = Service(config, (criterion,))
     await service.start()
     try:
         yield service

@@ -10,6 +10,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Signal
 from toolgauge.otlp.request import Divider, Part
 from toolgauge.service.workers.front import DividedIntake
+from toolgauge.service.workers.worker_process import WorkerProcess
 
 KEYS = ("gen_ai.conversation.id", "session.id")
 FIRST = bytes(15) + b"\x02"
@@ -79,7 +80,7 @@ def test_log_records_go_with_their_trace_and_metrics_to_the_first_worker():
     assert divider.divide("metrics", b"any") == [Part(0, b"any", 0)]
 
 
-class Worker:
+class Worker(WorkerProcess):
     """Takes requests, unless it is away."""
 
     def __init__(self) -> None:

@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolgauge.authoring.documents import document
-from toolgauge.authoring.reference_text import criteria_lines
-from toolgauge.authoring.runs import RecordedRun, RunReader
-from toolgauge.authoring.tasks import Task
+from toolgauge.authoring.documents import criteria_lines, document
+from toolgauge.authoring.runs import RecordedRun, RunReader, Task
 from toolgauge.config.model import Config
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.score.criterion import ToolKinds

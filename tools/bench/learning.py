@@ -19,7 +19,7 @@ from statistics import mean
 from typing import Any
 
 from toolgauge.authoring.evidence import Requirements
-from toolgauge.authoring.learner import Learner, Options
+from toolgauge.authoring.learner import Learner
 from toolgauge.config.model import Config, Defaults
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
@@ -28,7 +28,7 @@ from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 from tools.bench.recorded_runs import Run, ScoredRun, runs_of, scored_runs
 
-OPTIONS = Options(requirements=Requirements(runs=20, tolerance=0.01), most_alarms=0.05)
+REQUIREMENTS = Requirements(runs=20, tolerance=0.01, most_alarms=0.05)
 _CUSTOMER = ("user_id", "phone_number", "email", "customer_id")
 
 
@@ -74,12 +74,12 @@ def conversations(folder: Path, dialect: str) -> dict[str, Trajectory]:
     }
 
 
-def learned(trajectories: Sequence[Trajectory], options: Options) -> tuple[str, int, float]:
+def learned(trajectories: Sequence[Trajectory], requirements: Requirements) -> tuple[str, int, float]:
     """Return the contracts and criteria, how many there are, and the share of runs that are expected to fail by mistake."""
     learner = Learner()
     for trajectory in trajectories:
         learner.add(trajectory)
-    found = learner.result(options)
+    found = learner.result(requirements)
     alarms = found.alarms + sum(summary.alarms for summary in found.services if summary.criteria)
     return found.text, found.count, min(1.0, alarms / found.runs) if found.count else 0.0
 
@@ -103,7 +103,9 @@ def shares(scored: Mapping[str, ScoredRun], names: set[str], criteria: int, pred
     )
 
 
-def measured(folder: Path, dialect: str, seeds: int, options: Options, *, passed_only: bool) -> Iterator[Shares]:
+def measured(
+    folder: Path, dialect: str, seeds: int, requirements: Requirements, *, passed_only: bool
+) -> Iterator[Shares]:
     """Learn from one half and judge the other, for several splits."""
     runs = runs_of(folder)
     passed = {run.name for run in runs if run.has_passed}
@@ -111,7 +113,7 @@ def measured(folder: Path, dialect: str, seeds: int, options: Options, *, passed
     for seed in range(seeds):
         first, second = split(runs, seed)
         names = [name for name in all_conversations if name in first and (not passed_only or name in passed)]
-        text, criteria, predicted = learned([all_conversations[name] for name in names], options)
+        text, criteria, predicted = learned([all_conversations[name] for name in names], requirements)
         if not criteria:
             yield Shares(0.0, 0.0, 0, 0.0)
             continue
@@ -135,20 +137,19 @@ def main() -> None:
     parser.add_argument("recordings", nargs="?", type=Path, default=os.environ.get("TOOLGAUGE_RECORDINGS"))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--dialect", default="genai")
-    parser.add_argument("--min-runs", type=int, default=OPTIONS.requirements.runs)
-    parser.add_argument("--false-alarms", type=float, default=OPTIONS.most_alarms)
+    parser.add_argument("--min-runs", type=int, default=REQUIREMENTS.runs)
+    parser.add_argument("--false-alarms", type=float, default=REQUIREMENTS.most_alarms)
     arguments = parser.parse_args()
     if arguments.recordings is None:
         parser.error("name the folder of recordings, or set TOOLGAUGE_RECORDINGS")
     folder = Path(arguments.recordings)
     folder = folder if (folder / "manifest.jsonl.xz").exists() else folder.parent
-    options = Options(
-        requirements=Requirements(runs=arguments.min_runs, tolerance=OPTIONS.requirements.tolerance),
-        most_alarms=arguments.false_alarms,
+    requirements = Requirements(
+        runs=arguments.min_runs, tolerance=REQUIREMENTS.tolerance, most_alarms=arguments.false_alarms
     )
     for passed_only in (False, True):
         started = time.monotonic()
-        found = list(measured(folder, arguments.dialect, arguments.seeds, options, passed_only=passed_only))
+        found = list(measured(folder, arguments.dialect, arguments.seeds, requirements, passed_only=passed_only))
         source = "the passed runs" if passed_only else "all runs"
         print(f"learned from {source} of one half, {len(found)} splits:")
         print(f"  passed runs of the other half that fail: {_range([one.passed for one in found])} (aim: at most 5 %)")

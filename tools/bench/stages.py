@@ -11,7 +11,7 @@ import msgspec
 
 from tests.walk.support import Walk
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.misrouting import LoopDetector
+from toolgauge.assemble.cross_trace import LoopDetector
 from toolgauge.export.emitter import Emitter
 from toolgauge.otlp.decoder import DecodedTraces, Decoder
 from toolgauge.otlp.envelope import parse_request

@@ -7,16 +7,17 @@ framework raised it to steer the run: a cancellation, an interrupt for a person,
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
 from toolgauge.assemble.failures import not_executed
-from toolgauge.assemble.node import Node, NodeIndex
+from toolgauge.assemble.node import Node, NodeIndex, Request
 from toolgauge.assemble.repair import History
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallError, CallRequested, MessageSeen, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import EarlierTurns, Message, Run, ToolCall
@@ -57,7 +58,7 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
                 by_role[role] = texts = [seen.text]
                 sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))
     messages: list[Message] = []
-    # Model calls repeat prompts, runs their answer: a text is new when it differs from those of its role before it in its run.
+    # Model calls repeat prompts, runs their answer: a text is new when it differs from earlier texts of its role in its run.
     for time_ns, newest, role, texts in sorted(sights, key=_time):
         before = newest.get(role, ())
         if texts == before:
@@ -73,25 +74,31 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
 
 def has_beginning(speaking: Sequence[Node]) -> bool | None:
     """Return whether the first model call had nothing earlier in its input; `None` where inputs do not repeat it."""
-    asked = _asked(speaking)
-    first = asked[0] if asked else None
-    if first is None or first.user is None:
-        return None
-    # Answers to calls of others: one trace a model call, a turn that continues.
-    own = {request.call_id for request in first.requests}
-    if first.user.follows or (first.is_primary and any(answer.call_id not in own for answer in first.answers)):
-        return False
-    # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
-    return True if any(node.answers for node in asked) else None
+    first: Node | None = None
+    for node in speaking:
+        if node.user is None or node.model_call is None:
+            continue
+        if first is None:
+            first = node
+            # Answers to calls of others: one trace a model call, a turn that continues.
+            own = {request.call_id for request in node.requests}
+            if node.user.follows or (node.is_primary and any(answer.call_id not in own for answer in node.answers)):
+                return False
+        # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
+        if node.answers:
+            return True
+    return None
 
 
 def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
     """Return the turns in the first model call's input; `None` where it may have been stripped of calls or results."""
-    first = next(iter(_asked(speaking)), None)
-    answers = [answer for answer in first.answers if not answer.by_provider] if first is not None else []
+    first = next((node for node in speaking if node.user is not None and node.model_call is not None), None)
+    if first is None:
+        return None
+    answers = [answer for answer in first.answers if not answer.by_provider]
     results = [answer.result for answer in answers]
     are_whole = (type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results)
-    if first is None or not answers or not all(are_whole):
+    if not answers or not all(are_whole):
         return None
     past = history(first.ref.span_id)
     calls = [seen.call_id for seen in past if type(seen) is CallRequested]
@@ -100,11 +107,6 @@ def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | 
         return None
     texts = [seen.text for seen in past if type(seen) is MessageSeen]
     return EarlierTurns(tuple(texts), tuple(results))
-
-
-def _asked(speaking: Sequence[Node]) -> Sequence[Node]:
-    """Return the model calls with a text of the user in their input."""
-    return [node for node in speaking if node.user is not None and node.model_call is not None]
 
 
 def new_offers(offering: Sequence[Node]) -> list[Offer]:
@@ -142,6 +144,38 @@ def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, i
     return first
 
 
+class Offers:
+    """The tools that a model could choose from: on its own span, else in its agent run, never other agents' tools."""
+
+    def __init__(self, offering: Sequence[Node]) -> None:
+        self._offering = offering
+        # Only failed calls and those without a tool span ask.
+        self._by_run: dict[tuple[str, int], dict[str, JsonObject | None]] | None = None
+        # Every model call of a run repeats the offer, mostly as the very same object.
+        self._known: dict[tuple[int, ...], dict[str, JsonObject | None]] = {}
+
+    def schema(self, request: Request) -> JsonObject | None:
+        """Return the schema of the requested tool's arguments, `None` when it was not recorded."""
+        if request.node.offers:
+            return self._schemas(request.node).get(request.name)
+        if self._by_run is None:
+            self._by_run = {}
+            newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+            for node in self._offering:
+                run, schemas = (node.ref.trace_id, id(node.branch.inside)), self._schemas(node)
+                if newest.get(run) is not schemas:
+                    newest[run] = schemas
+                    self._by_run.setdefault(run, {}).update(schemas)
+        return self._by_run.get((request.node.ref.trace_id, id(request.node.branch.inside)), {}).get(request.name)
+
+    def _schemas(self, node: Node) -> dict[str, JsonObject | None]:
+        key = tuple([id(offer.tools) for offer in node.offers])
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = {tool.name: tool.parameters for offer in node.offers for tool in offer.tools}
+        return known
+
+
 def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
     """Return the runs of one trace; without agent runs it is one, that of `whole`."""
     if len(index.running) <= 1:
@@ -158,16 +192,19 @@ def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
     inner: dict[SpanRef, list[Run]] = {}
     # The latest first: the text of an inner run is known when the turn of the outer one comes.
     for run, together in reversed(by_run.values()):
-        # Spans outside of all runs are no run where there are others.
+        # Spans outside of all runs are a run only where there is no other.
         if run.agent_run is None:
             continue
         one = _run(run, [node for node in together if node.messages], [node for node in together if node.offers])
         within = inner.get(one.span)
         if within and one.prompt is None and one.response is None:
             # A workflow around agents has no text of its own: theirs is.
-            prompts = (each.prompt for each in sorted(within, key=lambda each: each.start_ns))
-            responses = (each.response for each in sorted(within, key=lambda each: each.end_ns, reverse=True))
-            one = replace(one, prompt=_first(prompts), response=_first(responses))
+            asked = [each for each in within if each.prompt is not None]
+            answering = [each for each in within if each.response is not None]
+            first = min(asked, key=attrgetter("start_ns"), default=one)
+            one = replace(
+                one, prompt=first.prompt, response=max(answering, key=attrgetter("end_ns"), default=one).response
+            )
         runs.append(one)
         if one.above is not None:
             inner.setdefault(one.above, []).append(one)
@@ -179,17 +216,12 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
     if run.branch.tool_above is not None:
         # The caller of the tool that started the run had another offer.
         offering = [node for node in offering if node.branch.outermost is not None]
-    prompt, response = _text(run, "user"), _text(run, "assistant")
-    if prompt is None:
-        prompt = _first(_text(node, "user") for node in speaking)
-    if response is None:
-        response = _first(_text(node, "assistant") for node in sorted(speaking, key=_end, reverse=True))
     return Run(
         span=run.ref,
         above=outer.ref if outer is not None else None,
         agent=run.agent_run.agent if run.agent_run is not None else None,
-        prompt=prompt,
-        response=response,
+        prompt=_first_text(run, *speaking, role="user"),
+        response=_first_text(run, *sorted(speaking, key=_end, reverse=True), role="assistant"),
         tools_offered=tools_of(new_offers(offering)),
         start_ns=run.start_ns,
         end_ns=run.end_ns,
@@ -198,13 +230,12 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
     )
 
 
-def _text(node: Node, role: str) -> str | None:
-    texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
-    return "\n".join(dict.fromkeys(texts) if len(texts) > 1 else texts) if texts else None
-
-
-def _first(texts: Iterator[str | None]) -> str | None:
-    return next((text for text in texts if text is not None), None)
+def _first_text(*nodes: Node, role: str) -> str | None:
+    for node in nodes:
+        texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
+        if texts:
+            return "\n".join(dict.fromkeys(texts) if len(texts) > 1 else texts)
+    return None
 
 
 def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Sequence[ToolCall]) -> Sequence[Run]:
@@ -229,14 +260,14 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
     for run in sorted(outermost, key=lambda node: (node.until_ns, node.place), reverse=True):
         found: list[SpanRef] = []
         at: Node | None = last_models.get(run.ref, run)
-        # From where a later run came by, all errors are that run's.
+        # Above a span that a later run has passed, all errors belong to that run.
         while at is not None and at.ref not in passed:
             passed.add(at.ref)
             if at.ref in failed:
                 found.append(at.ref)
             at = at.above
         if found:
-            # A run's own words say most; else those of the innermost span.
+            # The run's own words, else the innermost span's.
             errors[run.ref] = failed[run.ref if run.ref in found else found[0]]
     return [replace(run, error=errors[run.span]) if run.span in errors else run for run in runs]
 
@@ -269,7 +300,7 @@ def _has_text(node: Node) -> bool:
 
 
 def _words(error: CallError) -> str:
-    """Return the message without the class that some producers write in front of it."""
+    """Return the message without the class that some producers write before it."""
     return error.message.removeprefix(f"{error.kind}: ").removeprefix(f"{error.kind.rpartition('.')[2]}: ")
 
 
@@ -297,27 +328,12 @@ def _has_output(node: Node) -> bool:
 
 
 def _last_models(index: NodeIndex, whole: Node, counts: Callable[[Node], bool] = bool) -> Mapping[SpanRef, Node]:
-    """Return the model call of each outermost run that ended last, of those that count."""
-    outermost: dict[SpanRef, Node | None] = {}
+    """Return the model call of each outermost run that ended last and `counts`."""
     last: dict[SpanRef, Node] = {}
-    for node in index.nodes:
-        run = _outermost(node, outermost) if index.running else whole
-        if node.model_call is not None and run is not None and counts(node):
+    for node in index.models:
+        run = node.branch.top_run or (node if node.agent_run is not None else None) if index.running else whole
+        if run is not None and counts(node):
             known = last.get(run.ref)
             if known is None or node.until_ns >= known.until_ns:
                 last[run.ref] = node
     return last
-
-
-def _outermost(node: Node, known: dict[SpanRef, Node | None]) -> Node | None:
-    """Return the outermost agent run that a span is part of; each span on the way is passed once."""
-    path: list[Node] = []
-    at: Node | None = node
-    while at is not None and at.ref not in known:
-        path.append(at)
-        at = at.above
-    found = known[at.ref] if at is not None else None
-    for one in reversed(path):
-        found = found if found is not None else one if one.agent_run is not None else None
-        known[one.ref] = found
-    return found

@@ -1,6 +1,6 @@
 """Gathers readings by trace, and traces by conversation, until evidence shows that they are complete.
 
-Readings arrive in any order, some twice and some too late. What is closed stays closed: scoring it twice would count it
+Readings arrive in any order, some twice and some too late. A closed trace stays closed: scored twice, it would count
 twice in every metric. `Completeness` decides whether a missing span is still running or was filtered out on the way.
 """
 
@@ -18,7 +18,7 @@ from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversat
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import HistoryReader, OpenTrace
 from toolgauge.model.delivery import NO_ENTRY, BrokerMessage, Source
-from toolgauge.model.observations import ConversationSeen, ModelInput, Reading
+from toolgauge.model.observations import CallAnswered, ConversationSeen, ModelInput, Reading
 from toolgauge.model.records import PackedHead, SpanHead, SpanRef
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
@@ -133,7 +133,9 @@ class Completeness:
         if trajectory.has_beginning is False:
             # Calls in histories of this conversation alone that no span shows: others are examples.
             name = trajectory.conversation_id
-            unseen = conversation.answered_ids().difference([call.call_id for call in trajectory.calls if call.call_id])
+            seen = (one for trace in conversation.traces for reading in trace.readings for one in reading.observations)
+            answered = {one.call_id for one in seen if type(one) is CallAnswered and one.call_id is not None}
+            unseen = answered.difference([call.call_id for call in trajectory.calls])
             own = [call_id for call_id in unseen if self._unseen.setdefault(call_id, name) == name]
             while len(self._unseen) > _MAX_UNSEEN:
                 del self._unseen[next(iter(self._unseen))]
@@ -194,7 +196,7 @@ class Assembler:
 
     @property
     def waiting_count(self) -> int:
-        """Traces that have waited long for a span that contains others of them."""
+        """Traces that have waited long for a span that contains others."""
         # Another thread may be opening some.
         return sum([trace.is_waiting for trace in tuple(self._traces.by_id.values())])
 
@@ -210,7 +212,7 @@ class Assembler:
 
     @property
     def idle_ns(self) -> int:
-        """How long no span comes of a trace that has ended."""
+        """How long a trace that has ended stays without a span."""
         return self._settings.idle_timeout
 
     def knows(self, trace_id: str) -> bool:
@@ -228,7 +230,10 @@ class Assembler:
         now_ns = self._clock(now_ns)
         trace = self._traces.by_id.get(reading.ref.trace_id)
         if trace is None:
-            is_late = self._is_late(reading, now_ns)
+            closed = self._traces.closed
+            is_late = closed.holds(reading.ref.trace_id, now_ns)
+            if is_late and reading.dialect is not None and not reading.is_log and not self.recovery.is_running:
+                self._metrics.late.record((closed.late_by_ns(reading.ref.trace_id, now_ns) or 0) / _NS_PER_S)
             # Closed before a restart: it is needed again for its conversation.
             is_scored = is_late and self.recovery.is_running and self._gathers_conversations
             if is_late and not is_scored:
@@ -266,15 +271,14 @@ class Assembler:
         if self._traces.size_bytes > self.eviction.above_bytes:
             self._evict(now_ns)
 
-    def take_claims(self) -> int:
-        """Return how many more open traces need the entry that was read since the last call."""
-        claims, self._claims = self._claims, 0
-        return claims
+    def take_opened(self) -> tuple[int, Sequence[tuple[OpenTrace, Sequence[SpanHead]]]]:
+        """Return how many more open traces need the entry that was read since the last call.
 
-    def take_recalled(self) -> Sequence[tuple[OpenTrace, Sequence[SpanHead]]]:
-        """Return traces opened since the last call with heads of earlier spans, whose requests may have left the journal."""
-        recalled, self._recalled = self._recalled, []
-        return recalled
+        Also new traces with heads of earlier spans, whose requests may have left the journal.
+        """
+        claims, recalled = self._claims, self._recalled
+        self._claims, self._recalled = 0, []
+        return claims, recalled
 
     def take_released(self) -> Sequence[Source]:
         """Return the entries of traces closed since the last call, each once for every trace that needed it."""
@@ -282,7 +286,7 @@ class Assembler:
         return released
 
     def take_overloaded(self) -> Sequence[str]:
-        """Return ids of traces that will not be scored, noted since the last call; count those that were shed."""
+        """Return ids of traces that will not be scored, noted since the last call; count the shed ones."""
         overloaded, shed = self.eviction.overloaded, self.eviction.shed_traces
         self.eviction.overloaded, self.eviction.shed_traces = [], []
         self._metrics.trajectories_shed.add(len(shed))
@@ -303,29 +307,26 @@ class Assembler:
     def next_due_ns(self) -> int | None:
         """Return when something may become due."""
         evicted_ns = self.eviction.next_due_ns()
-        if evicted_ns is not None:
-            return evicted_ns
+        if evicted_ns is not None or self._finished_runs:
+            return self._now_ns if evicted_ns is None else evicted_ns
         dues = (self._traces.next_due_ns(), self._conversations.schedule.next_due_ns())
-        return min((due for due in dues if due is not None), default=None)
-
-    def next_look_ns(self) -> int | None:
-        """Return when a trace that stays open may have runs to close."""
-        return self._now_ns if self._finished_runs else self._traces.next_look_ns()
+        return min([due for due in dues if due is not None], default=None)
 
     def closed(self, now_ns: int) -> Iterator[Trajectory]:
         """Yield the trajectories that are due, each closed as it is yielded: the others stay due."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
-        while (trace := self._traces.pop_look(now_ns)) is not None:
-            if not trace.is_scored and not self.recovery.is_stalled(trace):
-                self._look_at_wait(trace, now_ns)
-        while self._finished_runs:
-            yield self._finished_runs.popleft()
         while (excess := self.eviction.take_excess(now_ns)) is not None:
             yield from self._finish(excess.ended, excess.because, now_ns)
         while (trace := self._traces.pop_due(now_ns)) is not None:
             # A stalled one is due again when its broker can be read.
-            if not self.recovery.is_stalled(trace):
+            if self.recovery.is_stalled(trace):
+                continue
+            look_ns = trace.look_ns()
+            if look_ns is not None and look_ns <= now_ns:
+                self._look_at_wait(trace, now_ns)
+                yield from self._finish_evicted(now_ns)
+            else:
                 self._traces.take(trace, now_ns)
                 yield from self._finish(trace, trace.due()[1], now_ns)
         while (due := self._conversations.take_due(now_ns)) is not None:
@@ -336,8 +337,6 @@ class Assembler:
         """Yield everything that is open, at shutdown."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
-        while self._finished_runs:
-            yield self._finished_runs.popleft()
         while (trace := self._traces.oldest) is not None:
             self._traces.take(trace, now_ns)
             yield from self._finish(trace, "shutdown", now_ns)
@@ -351,14 +350,6 @@ class Assembler:
         if now_ns > self._now_ns:
             self._now_ns = now_ns
         return self._now_ns
-
-    def _is_late(self, reading: Reading, now_ns: int) -> bool:
-        closed = self._traces.closed
-        if not closed.holds(reading.ref.trace_id, now_ns):
-            return False
-        if reading.dialect is not None and not reading.is_log and not self.recovery.is_running:
-            self._metrics.late.record((closed.late_by_ns(reading.ref.trace_id, now_ns) or 0) / _NS_PER_S)
-        return True
 
     def _open(self, trace_id: str, now_ns: int, entry: Source, *, is_scored: bool) -> OpenTrace:
         trace = OpenTrace(trace_id, self._settings, now_ns, self._scale, self._reader)
@@ -384,6 +375,8 @@ class Assembler:
     def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory]:
         while (evicted := self.eviction.take()) is not None:
             yield from self._finish(evicted.ended, evicted.because, now_ns)
+        while self._finished_runs:
+            yield self._finished_runs.popleft()
 
     def _look_at_wait(self, trace: OpenTrace, now_ns: int) -> None:
         """Report a trace that has waited long, and close its runs that have ended."""
@@ -396,21 +389,20 @@ class Assembler:
             self._finished_runs.append(replace(trajectory, opened_ns=trace.opened_ns, incomplete=_PART))
 
     def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
-        is_kept, incomplete = False, None
+        is_kept, incomplete, partition = False, None, None
         if isinstance(ended, OpenConversation):
-            partition = None
             trajectory = ended.trajectory(because)
             if trajectory is not None:
                 incomplete = self.completeness.of_conversation(trajectory, ended, self.run_end_grace_ns)
         else:
-            partition = None if ended.assignment is None else ended.assignment.partition
-            trace_id, closed = ended.trace_id, self._traces.closed
-            ended.close_runs([run for run in ended.runs if closed.holds(f"{trace_id}-{run}", now_ns)])
-            elsewhere = tuple(self._unmatched.found(ended.readings))
-            trajectory = ended.trajectory(because, elsewhere)
+            if ended.assignment is not None:
+                partition = ended.assignment.partition
+            closed = self._traces.closed
+            ended.close_runs([run for run in ended.runs if closed.holds(f"{ended.trace_id}-{run}", now_ns)])
+            trajectory = ended.trajectory(because, self._unmatched.found(ended.readings))
             if trajectory is None and not ended.has_closed_runs:
                 # Nothing was scored, so nothing can be scored twice: the run may still come.
-                self._traces.closed.remove(ended.trace_id)
+                closed.remove(ended.trace_id)
             elif trajectory is not None:
                 trajectory = self._waiting_calls.explained(trajectory)
                 incomplete = self.completeness.of_trace(trajectory, ended, self._settings)
@@ -424,12 +416,10 @@ class Assembler:
 
     def _keep(self, trace: OpenTrace, conversation_id: str, incomplete: str | None, now_ns: int) -> bool:
         """Hand a closed trace to its conversation; False when none takes it."""
-        # Where no criterion asks for them any more, those that are open end, and none begins.
+        # Where no criterion asks for conversations any more, open ones end, and none begins.
         if not self._gathers_conversations and conversation_id not in self._conversations.by_id:
             return False
-        late_ns = self._conversations.add(
-            conversation_id, trace.gathered(), trace.size_bytes, now_ns, entries=trace.entries, incomplete=incomplete
-        )
+        late_ns = self._conversations.add(conversation_id, trace, incomplete, now_ns)
         if late_ns is not None and not self.recovery.is_running:
             self._metrics.late.record(late_ns / _NS_PER_S)
         self._evict(now_ns)

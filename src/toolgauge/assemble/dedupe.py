@@ -5,11 +5,11 @@ and agents used as tools nest calls of their own; the steps of code agents that 
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from toolgauge.assemble.node import Execution, Node, NodeIndex, Request, place_and_time
 from toolgauge.assemble.pairing import Pair
@@ -18,12 +18,7 @@ from toolgauge.model.names import fold_name, is_same_tool
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import CodeStep
 
-# A request, and its place among all known ones: the earliest are taken first.
-_Placed = tuple[int, Request]
-_place = itemgetter(0)
 _position: Callable[[Request], int] = attrgetter("position")
-# The most keys by which one request may be found.
-_KEYS = 3
 # Nested model spans come in twos and threes; a limit keeps a hostile chain from costing its square.
 _MAX_NESTING = 4
 # The most spans between an output and its summary.
@@ -31,78 +26,44 @@ _MAX_AROUND = 16
 
 
 class RequestIndex:
-    """Known requests, by id and by arguments; the index stays right while they absorb the requests it yields."""
+    """Living requests by id, arguments and position; requests that absorb others stay where they are found."""
 
-    def __init__(self, known: Iterable[Request] = ()) -> None:
-        self._by_key: dict[Hashable, list[_Placed]] = {}
-        self._count = 0
-        for request in known:
+    def __init__(self, requests: Iterable[Request] = ()) -> None:
+        self._by_key: dict[Hashable, deque[Request]] = {}
+        for request in requests:
             self.add(request)
 
     def add(self, request: Request) -> None:
-        """Add one more."""
+        """Add one more, or one that gained an id or arguments."""
         for key in _offered_keys(request):
-            self._by_key.setdefault(key, []).append((self._count, request))
-        self._count += 1
+            self._by_key.setdefault(key, deque()).append(request)
 
-    def same_requests(self, arriving: Iterable[Request]) -> Iterator[tuple[Request, Request]]:
-        """Yield pairs of an indexed and an arriving request that are views of one; each is paired once."""
-        taken: dict[int, tuple[Request, tuple[Hashable, ...]]] = {}
-        # How many requests of a key are taken from its front.
-        passed: dict[Hashable, int] = {}
-        for request in arriving:
+    def same_requests(self, others: Iterable[Request]) -> Iterator[tuple[Request, Request]]:
+        """Yield pairs of an indexed and another request that are views of one; each is paired once."""
+        taken: dict[int, tuple[Request, list[Hashable]]] = {}
+        waiting: dict[Hashable, Iterator[Request]] = {}
+        for request in others:
             for key in _wanted_keys(request):
-                candidates = self._by_key.get(key, ())
-                at = passed.get(key, 0)
-                while at < len(candidates) and candidates[at][0] in taken:
-                    at += 1
-                passed[key] = at
-                if at < len(candidates):
-                    passed[key] = at + 1
-                    place, same = candidates[at]
-                    taken[place] = (same, tuple(_offered_keys(same)))
+                known = self._by_key.get(key)
+                if known is None:
+                    continue
+                if key not in waiting:
+                    while known and not _has_key(known[0], key):
+                        known.popleft()
+                    waiting[key] = iter(known)
+                same = next((one for one in waiting[key] if id(one) not in taken and _has_key(one, key)), None)
+                if same is not None:
+                    taken[id(same)] = (same, list(_offered_keys(same)))
                     yield same, request
                     break
-        # A request that gained an id or arguments is indexed by them from here on.
-        for place, (same, before) in taken.items():
-            keys = tuple(_offered_keys(same))
-            if keys != before:
-                for key in before:
-                    candidates = self._by_key[key]
-                    del candidates[bisect_left(candidates, place, key=_place)]
-                for key in keys:
-                    candidates = self._by_key.setdefault(key, [])
-                    candidates.insert(bisect_left(candidates, place, key=_place), (place, same))
+        for same, before in taken.values():
+            for key in set(_offered_keys(same)).difference(before):
+                self._by_key.setdefault(key, deque()).append(same)
 
 
-class Summed:
-    """The requests of a summary span; each output inside asks for the few that it may show."""
-
-    def __init__(self, requests: Sequence[Request]) -> None:
-        self._requests = requests
-        self._by_key: dict[Hashable, deque[_Placed]] = {}
-        for place, request in enumerate(requests):
-            for key in _wanted_keys(request):
-                self._by_key.setdefault(key, deque()).append((place, request))
-
-    def arriving(self, known: Sequence[Request]) -> list[Request]:
-        """Return, in order, at least all living requests that can be views of known ones."""
-        if _KEYS * len(known) ** 2 >= len(self._requests):
-            return [request for request in self._requests if request.alive]
-        found: dict[int, Request] = {}
-        for request in known:
-            for key in _offered_keys(request):
-                waiting = self._by_key.get(key)
-                first: list[_Placed] = []
-                # As many as are known: one of them finds nothing only if no known one is left for those behind it.
-                while waiting and len(first) < len(known):
-                    placed = waiting.popleft()
-                    if placed[1].alive:
-                        first.append(placed)
-                if waiting is not None:
-                    waiting.extendleft(reversed(first))
-                found.update(first)
-        return [found[place] for place in sorted(found)]
+def _has_key(request: Request, key: Hashable) -> bool:
+    """Return whether the request lives and has not gained an id or arguments, which change its keys."""
+    return request.alive and key in _offered_keys(request)
 
 
 def _offered_keys(request: Request) -> Iterator[Hashable]:
@@ -136,14 +97,16 @@ def _wanted_keys(request: Request) -> Iterator[Hashable]:
 def requested_calls(index: NodeIndex) -> list[Request]:
     """Return each request once: by turn, within it by the model's order."""
     requesting = index.requesting
+    if not requesting:
+        return []
     primary = [node for node in requesting if node.is_primary]
     nested = [node for node in primary if node.branch.model_above is not None]
     if nested:
         _absorb_above(nested)
-    if True in [node.model_call is not None and node.model_call.may_repeat for node in primary]:
+    if any(map(_may_repeat, primary)):
         # Merge requests of one id where the operation may be no model call: a response may be fetched more than once.
         by_id: dict[tuple[str, str], Request] = {}
-        # Stable: in order of time, those that are known as models' first.
+        # Stable: in order of time, known models first.
         for node in sorted(primary, key=_may_repeat):
             for request in _alive(node):
                 if request.call_id is None:
@@ -173,20 +136,18 @@ def requested_calls(index: NodeIndex) -> list[Request]:
 
 def _absorb_above(nodes: Sequence[Node]) -> None:
     """Merge the requests of nested model spans, the innermost first."""
-    summed: dict[int, Summed] = {}
+    summed: dict[int, RequestIndex] = {}
     for node in sorted(nodes, key=lambda node: -node.branch.depth):
-        known = _alive(node)
+        inner = _alive(node)
         outer = node.branch.model_above
-        for _ in range(_MAX_NESTING):
+        for _ in range(_MAX_NESTING if inner else 0):
             if outer is None:
                 break
             if outer.requests:
                 if id(outer) not in summed:
-                    summed[id(outer)] = Summed(_alive(outer))
-                arriving = summed[id(outer)].arriving(known)
-                if known and arriving:
-                    for same, request in RequestIndex(known).same_requests(arriving):
-                        same.absorb(request)
+                    summed[id(outer)] = RequestIndex(_alive(outer))
+                for same, request in summed[id(outer)].same_requests(inner):
+                    request.absorb(same)
             outer = outer.branch.model_above
 
 
@@ -266,14 +227,16 @@ def failed_steps(index: NodeIndex, pairs: Sequence[Pair]) -> Iterator[Pair]:
     codes = _codes(index)
     failed_by_call: set[SpanRef] = set()
     for pair in pairs:
-        error = pair.execution.error if pair.execution is not None else None
-        step = pair.execution.node.branch.step_above if pair.execution is not None else None
+        ran = pair.execution
+        if ran is None or ran.error is None or not ran.error.message:
+            continue
+        step = ran.node.branch.step_above
         # Code agents call each other within steps.
-        for _ in range(_MAX_STEPS if error is not None and error.message else 0):
+        for _ in range(_MAX_STEPS):
             if step is None or step.code_step is None:
                 break
             of_step = step.code_step.error
-            if of_step is not None and error is not None and error.message in of_step.message[:_MAX_SEARCHED]:
+            if of_step is not None and ran.error.message in of_step.message[:_MAX_SEARCHED]:
                 failed_by_call.add(step.ref)
             step = step.branch.step_above
     for node in index.coding:
@@ -334,8 +297,15 @@ _MILLISECOND_NS = 1_000_000
 
 def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> list[Execution]:
     """Return one execution per call in order of time; `requests` show how often a call id was requested."""
-    inner = [node for node in executing if node.branch.tool_above is not None]
-    calls = [execution for node in executing for execution in node.executions]
+    calls: list[Execution] = []
+    inner: list[Node] = []
+    for node in executing:
+        calls += node.executions
+        if node.branch.tool_above is not None:
+            inner.append(node)
+    # A single call, as most traces have, has no other view.
+    if len(calls) <= 1:
+        return calls
     if inner:
         for node in sorted(inner, key=lambda node: node.branch.depth):
             tool, crossed = node.branch.tool_above, node.branch.crossed
@@ -349,22 +319,7 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
         calls = _outermost(calls)
     # A single instrumentation, the usual case, has no duplicates; argument keys are expensive.
     if len({execution.node.first.scope for execution in calls}) > 1:
-        # Merge tool spans of two instrumentations: same tool, arguments and time. A call absorbs one span of each.
-        alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
-        for execution in calls:
-            if execution.arguments_key is None:
-                continue
-            key = (fold_name(execution.name), execution.arguments_key, id(execution.node.branch.tool_above))
-            hosts = alike.setdefault(key, deque(maxlen=_MAX_BESIDE))
-            scope = execution.node.first.scope
-            for host, scopes in hosts:
-                if scope not in scopes and not host.has_other_id_than(execution) and _overlap(host, execution):
-                    host.absorb(execution)
-                    scopes.add(scope)
-                    break
-            else:
-                hosts.append((execution, {scope}))
-        _absorb_served(calls)
+        _absorb_other_scopes(calls)
         calls = _outermost(calls)
     if len({(one.node.parent, one.node.start_ns, one.node.end_ns) for one in calls}) < len(calls):
         _absorb_copies(calls, requests)
@@ -394,8 +349,24 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
     return inner.arguments_key is not None and inner.arguments_key == outer.arguments_key
 
 
-def _absorb_served(executions: Sequence[Execution]) -> None:
-    """Merge spans of MCP into the calls beside them, whose names may have the server's before the tool's."""
+def _absorb_other_scopes(executions: Sequence[Execution]) -> None:
+    """Merge tool spans of two instrumentations, and spans of MCP into the calls beside them."""
+    # Same tool, arguments and time. A call absorbs one span of each instrumentation.
+    alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
+    for execution in executions:
+        if execution.arguments_key is None:
+            continue
+        key = (fold_name(execution.name), execution.arguments_key, id(execution.node.branch.tool_above))
+        hosts = alike.setdefault(key, deque(maxlen=_MAX_BESIDE))
+        scope = execution.node.first.scope
+        for host, scopes in hosts:
+            if scope not in scopes and not host.has_other_id_than(execution) and _overlap(host, execution):
+                host.absorb(execution)
+                scopes.add(scope)
+                break
+        else:
+            hosts.append((execution, {scope}))
+    # The name of the call may have the server's before the tool's.
     clients: dict[str | None, list[Execution]] = {}
     for execution in executions if any(one.is_protocol for one in executions) else ():
         if not execution.is_protocol and execution.host is None:
@@ -467,7 +438,10 @@ def _absorb_beside(executions: Sequence[Execution], requests: Sequence[Request])
                 kept.absorb(execution)
                 surplus -= 1
             elif kept.arguments_key == execution.arguments_key:
-                kept.end_with(execution)
+                # A later attempt: its outcome counts.
+                kept.absorb(execution)
+                kept.result, kept.error, kept.failed_ns = execution.result, execution.error, execution.failed_ns
+                kept.is_unfinished = execution.is_unfinished
                 surplus -= 1
             else:
                 kept = execution

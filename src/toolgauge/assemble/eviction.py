@@ -16,9 +16,9 @@ from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.journal import ClosedId
 from toolgauge.model.trajectory import ClosedBecause
 
-# So many wait to be scored, and as many of those that will not be.
+# So many wait to be scored, and as many that will not be scored.
 _MAX_WAITING = 1000
-# Beside the bytes that are open, those that wait to be scored may take one part in so many.
+# Traces that wait to be scored may take this part of the open bytes in addition.
 _BYTES_SHARE = 4
 
 
@@ -31,7 +31,7 @@ class Evicted(NamedTuple):
 
 
 class Eviction:
-    """Evicts what exceeds `settings`, or the settings before them until everything fits the new ones."""
+    """Evicts traces and conversations beyond `settings`, or the settings before them until everything fits the new ones."""
 
     def __init__(self, settings: AssembleSettings, traces: OpenTraces, conversations: OpenConversations) -> None:
         self._settings = settings
@@ -41,7 +41,6 @@ class Eviction:
         self._conversations = conversations
         self._waiting: deque[Evicted] = deque()
         self._unscored: deque[Evicted] = deque()
-        # Of those that are to be scored.
         self.waiting_bytes = 0
         # Whether the last one that was taken is not to be scored.
         self.is_overloaded = False
@@ -60,7 +59,7 @@ class Eviction:
         return self._traces.size_bytes + self._conversations.size_bytes
 
     def adopt(self, settings: AssembleSettings, now_ns: int) -> None:
-        """Use other settings. What exceeds them is due at once, but closes one by one: there may be thousands."""
+        """Use other settings. Traces that exceed them are due at once, but close one by one: there may be thousands."""
         self._settings = settings
         self._adopted_ns = now_ns
         if self._excess(settings) is None:
@@ -88,14 +87,10 @@ class Eviction:
     def take(self) -> Evicted | None:
         """Return the first that waits to be closed."""
         self.is_overloaded = bool(self._unscored)
-        if self._unscored:
-            return self._unscored.popleft()
-        return self._take_waiting() if self._waiting else None
-
-    def _take_waiting(self) -> Evicted:
-        evicted = self._waiting.popleft()
-        self.waiting_bytes -= evicted.ended.size_bytes
-        return evicted
+        if self._unscored or not self._waiting:
+            return self._unscored.popleft() if self._unscored else None
+        self.waiting_bytes -= self._waiting[0].ended.size_bytes
+        return self._waiting.popleft()
 
     def take_excess(self, now_ns: int) -> Evicted | None:
         """Return one that exceeds new settings; `None` once everything fits them."""
@@ -112,15 +107,15 @@ class Eviction:
         """Return waiting traces of partitions that are lost."""
         lost: list[OpenTrace] = []
         for queue in (self._waiting, self._unscored):
-            for one in [one for one in queue if isinstance(one.ended, OpenTrace) and one.ended.is_lost]:
-                queue.remove(one)
-                if isinstance(one.ended, OpenTrace):
+            for one in tuple(queue):
+                if isinstance(one.ended, OpenTrace) and one.ended.is_lost:
+                    queue.remove(one)
                     lost.append(one.ended)
         self.waiting_bytes = sum(one.ended.size_bytes for one in self._waiting)
         return lost
 
     def _excess(self, limits: AssembleSettings) -> tuple[OpenTrace | OpenConversation, ClosedBecause] | None:
-        """Return what has to leave next, and why."""
+        """Return the trace or conversation that must leave next, and why."""
         trace, conversation = self._traces.oldest, self._conversations.oldest
         if trace is not None and len(self._traces) > limits.max_open:
             return trace, "max_open"
@@ -146,17 +141,16 @@ class Eviction:
         while (
             len(self._waiting) - 1 > _MAX_WAITING or self.waiting_bytes - self._waiting[0].ended.size_bytes > max_bytes
         ):
-            self._give_up(self._take_waiting())
-
-    def _give_up(self, evicted: Evicted) -> None:
-        """Leave it unscored, without a scorecard where many have one; traces of a conversation are needed to mark that as incomplete."""
-        ended = evicted.ended
-        if isinstance(ended, OpenTrace):
-            self.overloaded.append(ended.trace_id)
-            if len(self._unscored) >= _MAX_WAITING and not ended.is_scored and ended.conversation is None:
-                self.shed_traces.append(ended)
-                return
-        self._unscored.append(evicted)
+            evicted = self._waiting.popleft()
+            ended = evicted.ended
+            self.waiting_bytes -= ended.size_bytes
+            if isinstance(ended, OpenTrace):
+                self.overloaded.append(ended.trace_id)
+                # Traces of a conversation are needed to mark that as incomplete.
+                if len(self._unscored) >= _MAX_WAITING and not ended.is_scored and ended.conversation is None:
+                    self.shed_traces.append(ended)
+                    continue
+            self._unscored.append(evicted)
 
 
 _MAX_BEGUN = 100_000

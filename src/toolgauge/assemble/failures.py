@@ -92,12 +92,13 @@ def rejection(name: str, arguments: Content, error: CallError, result: Content) 
         and arguments.text.lstrip().startswith(_JSON)
     ):
         return INVALID_ARGUMENTS
+    texts = [error.message]
     match result:
         case Recorded(value=str() as answered) | Recorded(value={"error": str() as answered}) | Unparsed(text=answered):
-            pass
+            texts.append(answered)
         case _:
-            answered = ""
-    for text in (error.message, answered):
+            pass
+    for text in texts:
         if text and (found := _reason_in(name, arguments, kind, text[:_MAX_SEARCHED])) is not None:
             return found
         if text and _DENIED.match(text):
@@ -128,7 +129,7 @@ def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection
     if _NO_SUCH.fullmatch(text):
         return UNKNOWN_TOOL
     parameter = _PARAMETER.search(text)
-    given = arguments.value if parameter is not None and isinstance(arguments, Recorded) else None
+    given = arguments.value if isinstance(arguments, Recorded) else None
     is_of_wrong_type = parameter is not None and isinstance(given, dict) and parameter[1] in given
     if _REFUSED.fullmatch(text) or _MCP_REFUSED.match(text) or _VALIDATION_ERRORS.match(text) or is_of_wrong_type:
         return INVALID_ARGUMENTS
@@ -137,17 +138,11 @@ def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection
         return None
     if name and fold_name(validated[1]).startswith(fold_name(name)):
         return INVALID_ARGUMENTS
-    return INVALID_ARGUMENTS if kind == "ValidationError" and _is_about(arguments, text) else None
-
-
-def _is_about(arguments: Content, text: str) -> bool:
-    """Return whether a validation error speaks of these arguments."""
-    if not isinstance(arguments, Recorded) or not isinstance(arguments.value, dict):
-        return False
-    given = arguments.value
     fields = _VALIDATED_FIELD.findall(text)
+    if kind != "ValidationError" or not fields or not isinstance(given, dict):
+        return None
     is_missing = _MISSING_FIELD.search(text) is not None and str(given) in text
-    return bool(fields) and (is_missing or all(field in given for field in fields))
+    return INVALID_ARGUMENTS if is_missing or all(field in given for field in fields) else None
 
 
 _MAX_HEAD = 300
@@ -218,11 +213,11 @@ _REFUSED_WORDS = re.compile(
     r"|(?:exec command|patch) rejected by user|user rejected MCP tool call|tool cancelled by user"
     r"|This tool is not allowed to be used)\.?\s*\Z)"
 )
-# OpenAI Agents; a producer may write the name of an exception in front of it. It counts in errors alone.
+# OpenAI Agents, after the name of an exception at some producers. It counts in errors alone.
 _REJECTED_BY_HAND = re.compile(r"\bTool execution for \S{1,200} was manually rejected by user\b")
 
 
-# Of classes without their modules: Python, .NET, the JVM, JavaScript and Go; as `error.type` of gRPC and libraries without exceptions.
+# Classes of Python, .NET, the JVM, JavaScript and Go, and values of `error.type` from gRPC and libraries without exceptions.
 _CANCELLATIONS = frozenset(
     (
         *("CancelledError", "KeyboardInterrupt", "GeneratorExit", "AbortError", "ResponseAborted"),
@@ -232,14 +227,14 @@ _CANCELLATIONS = frozenset(
 )
 # A timeout may end its operation with one of these.
 _TIMED_OUT = re.compile(r"time[sd]?[ _-]?out|deadline", re.IGNORECASE)
-# A bare word at the beginning of a message is no class: `Canceled: no such card`.
+# Not a class at the beginning of a message: `Canceled: no such card`.
 _WORDS_ALONE = frozenset(("canceled", "cancelled"))
 _STOPPED = r"(?:was |has been )?(?:aborted|cancel+ed|interrupted)(?: by (?:the )?(?:user|client|caller))?"
 _BY_OTHERS = (
     r"(?:<tool_use_error>)?(?:sibling tool call (?:errored|failed)"
     r"|cancel+ed(?:: | because | since | due to )(?:an?|the)? ?(?:sibling|parallel|other|another) [^\n]{0,300})"
 )
-# The libraries' own words, and those of coding agents.
+# The words of libraries and coding agents.
 _CANCELLED = re.compile(
     r"(?:Error: )?(?:(?:[^\n]{0,300}[:=] )?context canceled|(?:This|The) operation was (?:aborted|cancel+ed)"
     rf"|(?:The |This )?(?:run|request|task|stream|tool|execution|command|(?:tool |function )?call|tool (?:use|execution)) {_STOPPED}"
@@ -248,7 +243,7 @@ _CANCELLED = re.compile(
     rf"|{_BY_OTHERS})\.?(?:</tool_use_error>)?\s*$",
     re.IGNORECASE,
 )
-# What no tool returns: the rest of it may be about an order or a request.
+# No tool returns these words; the other ones may be about an order or a request.
 _CANCELLED_ANSWER = re.compile(
     rf"(?:Error: )?(?:(?:The |This )?tool (?:call|use|execution) {_STOPPED}|{_BY_OTHERS})\.?(?:</tool_use_error>)?\s*$",
     re.IGNORECASE,
@@ -263,7 +258,12 @@ def not_executed(error: CallError | None, result: Content) -> NotExecuted | None
         found = _STOPPED_KINDS.get(kind) or _STOPPED_KINDS.get(raised[1] if raised is not None else "")
         if found is None and _REJECTED_BY_HAND.search(error.message, 0, _MAX_DECISION):
             return "refused"
-        return found or _in_words(error.message) or _cancelled(kind, error.message)
+        found = found or _in_words(error.message)
+        if found is not None or _TIMED_OUT.search(error.message, 0, _MAX_DECISION):
+            return found
+        is_raised = raised is not None and raised[1] in _CANCELLATIONS and raised[1].lower() not in _WORDS_ALONE
+        is_cancelled = kind in _CANCELLATIONS or is_raised or _CANCELLED.match(error.message, 0, _MAX_DECISION)
+        return "cancelled" if is_cancelled else None
     # Asked of every call: patterns cost five times as much.
     answer = result.value if type(result) is Recorded else result.text if type(result) is Unparsed else None
     if isinstance(answer, str):
@@ -276,15 +276,6 @@ def not_executed(error: CallError | None, result: Content) -> NotExecuted | None
         return "refused"
     words = answer.get("error")
     return _in_words(words) if isinstance(words, str) and len(answer) == 1 else None
-
-
-def _cancelled(kind: str, message: str) -> NotExecuted | None:
-    if _TIMED_OUT.search(message, 0, _MAX_DECISION):
-        return None
-    raised = _CLASS.match(message)
-    is_raised = raised is not None and raised[1] in _CANCELLATIONS and raised[1].lower() not in _WORDS_ALONE
-    is_cancelled = kind in _CANCELLATIONS or is_raised or _CANCELLED.match(message, 0, _MAX_DECISION) is not None
-    return "cancelled" if is_cancelled else None
 
 
 def _in_words(text: str) -> NotExecuted | None:

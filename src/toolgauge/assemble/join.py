@@ -1,18 +1,20 @@
-"""Joins the readings of a trace, or of the traces of a conversation, into one trajectory, whatever their order.
+"""Joins the readings of a trace, or of the traces of a conversation, into one trajectory, in any order of arrival.
 
 A call shows up in three to eight places; counting one twice or losing a rejected one would move every score.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
+from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.assemble.agent_runs import (
+    Offers,
     earlier_turns,
     has_beginning,
     messages_of,
@@ -23,25 +25,24 @@ from toolgauge.assemble.agent_runs import (
     with_endings,
     with_errors,
 )
-from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.calls import Offers, in_turns, tool_calls
+from toolgauge.assemble.calls import Answers, in_turns, tool_calls
+from toolgauge.assemble.cross_trace import split_sign
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.memory import merged
-from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order
 from toolgauge.assemble.pairing import Pair, asked, mark_stopped, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.metrics import MAX_PROPERTY, short_hash
-from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, Reading
+from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, ConversationSeen, Reading
 from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, ToolCall, Trajectory, TrajectoryScope
 
 # Versions of the properties of one trajectory, above which they are not remembered.
 _MOST_REMEMBERED = 4
 # Nested model spans come in twos and threes.
 _MAX_NESTING = 4
-# Texts that a producer dropped: what was in them is not known.
+# Texts that a producer dropped.
 _CUT = LeftOut(texts=1, is_complete=False)
 Parents: TypeAlias = Mapping[str, str | None]
 
@@ -60,15 +61,16 @@ class _Planted:
     """One trace as a tree, with the pairs of its calls."""
 
     def __init__(self, trace: GatheredTrace, index: NodeIndex) -> None:
-        nodes = index.nodes
         self.trace = trace
         self.index = index
-        self.order = (nodes[0].time_ns, trace.trace_id)
         # The outermost agent run, else the first span without a parent.
-        tops = (node for node in nodes if node.parent is None and not node.from_log_only)
-        self.root = next((node for node in nodes if node.is_outermost_run), None) or next(tops, None)
+        self.root: Node | None = None
+        for node in index.running or index.nodes:
+            if node.is_outermost_run if index.running else node.parent is None and not node.from_log_only:
+                self.root = node
+                break
         # Stands for the trace as a whole.
-        self.whole = self.root or nodes[0]
+        self.whole = self.root or index.nodes[0]
         requests = requested_calls(index)
         executions = executed_calls(index.executing, requests)
         self.pairs = pair(requests, executions, index.offering)
@@ -81,13 +83,18 @@ def join(
     traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
 ) -> Trajectory | None:
     """Return the trajectory, `None` when no agent, model or tool call was observed."""
-    indexes = [(trace, NodeIndex(plant(trace.readings, trace.parents))) for trace in traces]
-    planted = sorted([_Planted(trace, index) for trace, index in indexes if index.of_run], key=lambda one: one.order)
+    planted: list[_Planted] = []
+    for trace in traces:
+        index = NodeIndex(plant(trace.readings, trace.parents))
+        if index.of_run:
+            planted.append(_Planted(trace, index))
     if not planted:
         return None
-    index = planted[-1].index
     if len(planted) > 1:
+        planted.sort(key=lambda one: (one.index.nodes[0].time_ns, one.trace.trace_id))
         index = NodeIndex(sorted([node for one in planted for node in one.index.nodes], key=order))
+    else:
+        index = planted[0].index
     trajectory = _joined(traces, planted, index, scope, closed_because)
     repairs: dict[str, Repair] = {}
     for one in planted:
@@ -140,32 +147,49 @@ def _joined(
 ) -> Trajectory:
     pairs, turns_ns, calls = _calls(planted, index)
     runs: list[Run] = []
+    hidden_turns = 0
     for one in planted:
-        of_trace = runs_of(one.whole, one.index)
-        of_trace = with_endings(of_trace, one.whole, one.index)
+        of_trace = with_endings(runs_of(one.whole, one.index), one.whole, one.index)
         runs += with_errors(of_trace, one.whole, one.index, calls) if one.index.failing else of_trace
+        # Model calls that asked for tools without a trace of the requests.
+        for node in one.index.models if not one.index.executing else ():
+            hidden_turns += not node.requests and node.model_call is not None and node.model_call.stopped_for_tools
     last = planted[-1]
     root = last.root
-    # Log records without a span count where there is nothing else.
-    spans = [node for node in index.nodes if not node.from_log_only] or index.nodes
-    offers = new_offers(index.offering)
-    # The model calls that asked for tools without a trace of the requests.
-    silent = [node for one in planted if not one.index.executing for node in one.index.models if not node.requests]
-    agents = [node.agent_run.agent for node in index.running if node.agent_run is not None]
-    agents += [call.agent for call in calls]
     producer = index.nodes[0].first if root is None else root.first
-    if producer.service is None:
-        producer = next((node.first for node in index.nodes if node.first.service is not None), producer)
+    agents: dict[str, None] = {}
     # Few traces have more than one version of the properties of their runs and model calls.
-    distinct = {id(seen.values): seen.values for node in index.nodes if (seen := node.properties) is not None}
+    distinct: dict[int, tuple[tuple[str, str], ...]] = {}
+    # Log records without a span count where there is nothing else.
+    spans: list[Node] = []
+    is_cut = has_media = False
+    for node in index.nodes:
+        if node.agent_run is not None and node.agent_run.agent is not None:
+            agents[node.agent_run.agent] = None
+        if node.properties is not None:
+            distinct[id(node.properties.values)] = node.properties.values
+        if not node.from_log_only:
+            spans.append(node)
+        if producer.service is None and node.first.service is not None:
+            producer = node.first
+        is_cut = is_cut or node.first.is_cut
+        for seen in node.messages:
+            has_media = has_media or seen.has_media
+    for call in calls:
+        if call.agent is not None:
+            agents[call.agent] = None
+    # The lowest rank; among equals the root's, else the earliest.
+    rooted = last.index.nodes if root is None else [root, *last.index.nodes]
+    named = [node.conversation for node in rooted if node.conversation is not None]
+    offers = new_offers(index.offering)
     merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
     return Trajectory(
         scope=scope,
         trace_id=last.trace.trace_id,
-        conversation_id=_conversation_id(root, last.index.nodes),
+        conversation_id=min(named, key=_rank).conversation_id if named else None,
         service=producer.service,
         resource=producer.resource,
-        agents=tuple([agent for agent in dict.fromkeys(agents) if agent is not None]),
+        agents=tuple(agents),
         root=root.ref if root is not None else None,
         calls=calls,
         tools_offered=tools_of(offers),
@@ -173,14 +197,12 @@ def _joined(
         offer_turns=offer_turns(offers, turns_ns),
         attributes=_attributes(traces, root),
         closed_because=closed_because,
-        start_ns=min([node.start_ns for node in spans]),
-        end_ns=max([node.end_ns for node in spans]),
-        left_out=merged(
-            [trace.left_out for trace in traces] + [_CUT] * (True in [one.first.is_cut for one in index.nodes])
-        ),
-        hidden_turns=sum([node.model_call is not None and node.model_call.stopped_for_tools for node in silent]),
+        start_ns=min(map(_start_ns, spans or index.nodes)),
+        end_ns=max(map(_end_ns, spans or index.nodes)),
+        left_out=merged([trace.left_out for trace in traces] + [_CUT] * is_cut),
+        hidden_turns=hidden_turns,
         has_beginning=has_beginning(index.speaking),
-        has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
+        has_media=has_media,
         runs=tuple(runs),
         code_steps=code_steps(index),
         properties=merge(*distinct.values()),
@@ -188,6 +210,11 @@ def _joined(
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
     )
+
+
+_rank: Callable[[ConversationSeen], int] = attrgetter("rank")
+_start_ns: Callable[[Node], int] = attrgetter("start_ns")
+_end_ns: Callable[[Node], int] = attrgetter("end_ns")
 
 
 def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], list[int], tuple[ToolCall, ...]]:
@@ -207,40 +234,26 @@ def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], l
     return pairs, turns_ns, tool_calls(turns, turns_ns, answers, Offers(index.offering), wholes, with_tool_spans)
 
 
-def _conversation_id(root: Node | None, nodes: Sequence[Node]) -> str | None:
-    """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
-    best = root.conversation if root is not None else None
-    for node in nodes if best is None or best.rank else ():
-        one = node.conversation
-        if one is not None and (best is None or one.rank < best.rank):
-            best = one
-    return best.conversation_id if best is not None else None
-
-
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     """Group spans by their writer."""
-    groups: dict[tuple[str | None, str, str, str, str], list[Node]] = defaultdict(list)
+    groups: defaultdict[tuple[str | None, str, str, str, str], list[Node]] = defaultdict(list)
     for node in nodes:
         first = node.first
         if first.dialect is not None:
-            key = (first.service, first.scope, first.version, first.language, first.dialect)
-            groups[key].append(node)
-    sources: list[SpanSource] = []
-    for (service, scope, version, language, dialect), group in groups.items():
-        model_calls = len([node for node in group if node.model_call is not None])
-        sources.append(
-            SpanSource(
-                service=service,
-                scope=scope,
-                dialect=dialect,
-                spans=tuple([node.ref.span_id for node in group]),
-                model_calls=model_calls,
-                has_runs=model_calls > 0 or any(node.agent_run is not None for node in group),
-                version=version,
-                language=language,
-            )
+            groups[first.service, first.scope, first.dialect, first.version, first.language].append(node)
+    return tuple(
+        SpanSource(
+            service=service,
+            scope=scope,
+            dialect=dialect,
+            spans=tuple([node.ref.span_id for node in group]),
+            model_calls=len([node for node in group if node.model_call is not None]),
+            has_runs=any(node.model_call is not None or node.agent_run is not None for node in group),
+            version=version,
+            language=language,
         )
-    return tuple(sources)
+        for (service, scope, dialect, version, language), group in groups.items()
+    )
 
 
 # Runs of one agent have the same properties: without it, fingerprints take a fifth more.
@@ -255,7 +268,7 @@ def _merged(*distinct: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 
 def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
-    """Merge attributes: the root's win, then those of spans without a parent, then the earliest."""
+    """Merge attributes: the root's win, then spans without a parent, then the earliest."""
 
     def precedence(reading: Reading) -> tuple[bool, bool, bool, int, str, str]:
         is_root = root is not None and reading.ref == root.ref
@@ -271,7 +284,7 @@ def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str,
 
 
 # A model call may be on several spans: of other instrumentations, or of a framework that sums up the calls within. So the
-# innermost spans with tokens count, as long as no tool or agent run stands between them and the span above.
+# innermost spans with tokens count, unless a tool or agent run is between them and the span above.
 
 
 def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
@@ -282,24 +295,18 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     input_tokens, output_tokens, unmeasured, cost = 0, 0, 0, None
     unpriced: dict[str, tuple[int, int]] = {}
     for index in traces:
-        counted = _counted(index.models)
-        found = [_tokens(node) for node in counted]
-        if found.count((None, None)) == len(found):
-            summed = [
-                (node, (node.properties.input_tokens, node.properties.output_tokens))
-                for node in index.running
-                if node.is_outermost_run and node.properties is not None
-            ]
-            summed = [one for one in summed if one[1] != (None, None)]
-            if summed:
-                counted, found = [node for node, _ in summed], [tokens for _, tokens in summed]
-        for node, (sent, received) in zip(counted, found, strict=True):
+        counted = [(node, *_tokens(node)) for node in _counted(index.models)]
+        if not any(sent is not None or received is not None for _, sent, received in counted):
+            tops = [(node, node.properties) for node in index.running if node.is_outermost_run]
+            summed = [(node, seen.input_tokens, seen.output_tokens) for node, seen in tops if seen is not None]
+            counted = [one for one in summed if one[1:] != (None, None)] or counted
+        for node, sent, received in counted:
             unmeasured += sent is None or received is None
             properties = node.properties
             if properties is not None and properties.cost is not None and (sent, received) != (None, None):
                 cost = (cost or 0.0) + properties.cost
             elif sent or received:
-                # The model that answered, else the one that was asked.
+                # The answering model, else the requested one.
                 named = {} if properties is None else dict(properties.values)
                 model = named.get(RESPONSE_MODEL, named.get(REQUEST_MODEL, ""))
                 before = unpriced.get(model, (0, 0))
@@ -323,8 +330,10 @@ def _is_measured(node: Node) -> bool:
 
 def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
+    if len(calls) <= 1:
+        return calls
     if True in [node.model_call is not None and node.model_call.may_add_up for node in calls]:
-        # The tokens of a call may be part of those of a later one below the same span.
+        # The tokens of a later call below the same span may include an earlier call's.
         found: list[Node] = []
         places: dict[str | None, int] = {}
         for node in sorted(calls, key=lambda node: node.time_ns):
@@ -376,7 +385,7 @@ def _counted(calls: Sequence[Node]) -> Sequence[Node]:
 
 
 def _models_around(node: Node) -> Iterator[Node]:
-    """Yield the spans of model calls around this one from the innermost, until a tool or an agent run stands between."""
+    """Yield the spans of model calls around this one from the innermost, up to a tool or an agent run."""
     above = node.model_around
     while above is not None and above.model_call is not None:
         yield above

@@ -1,7 +1,7 @@
 """How much memory readings take, including the objects behind their texts, and the bound on the text kept of one trace.
 
-What many readings share counts with the first of them. The longest texts are cut in the middle, to the highest power of two at which all
-fit: cutting twice equals cutting once.
+An object that many readings share counts with the first one. The longest texts are cut in the middle, to the highest power of two at which
+all fit: cutting twice equals cutting once.
 """
 
 import json
@@ -46,7 +46,7 @@ _WRAPPER_BYTES = 40
 _COLLECTED_BYTES = 16
 # The parser keeps shorter names of members once.
 _LONGEST_SHARED_NAME = 32
-# What is remembered of shared objects: some hundred sets of dozens of tools.
+# Some hundred sets of dozens of tools.
 _MAX_SHARED_BYTES = 16 * 1024 * 1024
 _LONG_SPAN = 4096
 # What protobuf makes of a message, in relation to its bytes.
@@ -56,7 +56,7 @@ _WRAPPERS = frozenset((Recorded, Unparsed, CallError))
 
 
 class Scale:
-    """Weighs readings in their order. Remembers the newest objects that readings share, up to `max_bytes` of them."""
+    """Weighs readings in their order. Remembers up to `max_bytes` of the newest objects that readings share."""
 
     def __init__(self, max_bytes: int = _MAX_SHARED_BYTES) -> None:
         # By their ids, which stay theirs as long as they are here.
@@ -75,8 +75,14 @@ class Scale:
             if type(seen) is MessageSeen:
                 # Each model call repeats the system prompt; recognised again, it is mostly the same object.
                 size += self._once(seen, seen.text.__sizeof__()) if seen.role == "system" else seen.text.__sizeof__()
-            elif type(seen) is ToolsOffered or type(seen) is ToolDescribed:
-                offered += self._tools(seen)
+            elif type(seen) is ToolsOffered:
+                if id(seen.tools) not in self._shared:
+                    texts_of = [tool.name.__sizeof__() + tool.description.__sizeof__() for tool in seen.tools]
+                    offered += self._once(seen.tools, _TOOL_BYTES * len(texts_of) + sum(texts_of))
+                    # One by one, tools may have the same objects for schemas.
+                    offered += sum([self._schema(tool) for tool in seen.tools])
+            elif type(seen) is ToolDescribed:
+                offered += self._schema(seen.tool)
             elif is_long:
                 held += astuple(seen)
             else:
@@ -87,20 +93,7 @@ class Scale:
 
     def resource(self, resource: Resource) -> int:
         """Return about how many bytes a resource takes, where it is not remembered by now."""
-        if id(resource) in self._shared:
-            return 0
-        size = _PARSED * resource.size_bytes + _PARSED_ATTRIBUTE_BYTES * len(resource.attributes)
-        return self._once(resource, size)
-
-    def _tools(self, offered: ToolsOffered | ToolDescribed) -> int:
-        if isinstance(offered, ToolDescribed):
-            return self._schema(offered.tool)
-        if id(offered.tools) in self._shared:
-            return 0
-        size = sum([_TOOL_BYTES + tool.name.__sizeof__() + tool.description.__sizeof__() for tool in offered.tools])
-        self._once(offered.tools, size)
-        # ClaimedAct one by one, tools may have the same objects for schemas.
-        return size + sum([self._schema(tool) for tool in offered.tools])
+        return self._once(resource, _PARSED * resource.size_bytes + _PARSED_ATTRIBUTE_BYTES * len(resource.attributes))
 
     def _schema(self, tool: ToolDefinition) -> int:
         if tool.parameters is None or id(tool.parameters) in self._shared:
@@ -130,7 +123,7 @@ def weight_together(readings: Collection[Reading]) -> int:
 
 
 def contents_of(observation: Observation) -> tuple[object, ...]:
-    """Return what an observation holds of a call beside short names."""
+    """Return the contents of a call in an observation, beside short names."""
     if type(observation) is CallExecuted:
         return observation.call_id, observation.arguments, observation.result, observation.error
     if type(observation) is CallRequested:
@@ -169,7 +162,7 @@ def memory_of(level: Sequence[object], *, with_names: bool = True) -> int:
 
 
 _LOWEST_LEVEL = 64
-# About what one hash costs while it is collected: a number and its place in a set.
+# About the memory of one hash while it is collected: a number and its place in a set.
 _ENTRY_SIZE = 100
 _FEWEST = 1024
 _CONTENT_PER_TOKEN = 256
@@ -179,7 +172,7 @@ _MAX_LOOKED_AT = 1 << 17
 
 
 class Cutter:
-    """Cuts the texts of one trace to the size that fits, each time when there are more of them."""
+    """Cuts the texts of one trace to the size that fits, each time when there are more."""
 
     def __init__(self, max_size: int) -> None:
         self._max = max_size
@@ -215,7 +208,7 @@ class Cutter:
                         for text in texts(seen):
                             if len(text) > self._level and not is_cut(text):
                                 self.index.add(text)
-                    # One that was cut earlier is what a whole one is cut to.
+                    # A text that was cut earlier equals a whole one that is cut.
                     one = shortened if repeated is None else known.setdefault(identity(shortened), shortened)
                     if repeated is not None:
                         known[repeated] = one
@@ -241,7 +234,7 @@ def texts(observation: Observation) -> Iterator[str]:
         case SpanFailed(error=CallError(message=message)) | CodeExecuted(error=CallError(message=message)):
             yield message
         case _:
-            return
+            pass
 
 
 def identity(observation: Observation) -> Hashable | None:
@@ -271,31 +264,18 @@ def cut(observation: Observation, level: int) -> Observation:
     """Return the observation with no text longer than `level`; itself when nothing is."""
     if all(len(text) <= level for text in texts(observation)):
         return observation
-
-    def shortened(content: Content) -> Content:
-        text = _text(content)
-        if len(text) <= level:
-            return content
-        # That a text was broken from the start stays known: it is why the call was turned down.
-        reason = content.reason if isinstance(content, Unparsed) else "truncated"
-        return Unparsed(text=cut_text(text, level), reason=reason)
-
-    def of_error(error: CallError | None) -> CallError | None:
-        return None if error is None else replace(error, message=cut_text(error.message, level))
-
-    match observation:
-        case MessageSeen(text=text):
-            return replace(observation, text=cut_text(text, level))
-        case CallRequested(arguments=arguments):
-            return replace(observation, arguments=shortened(arguments))
-        case CallAnswered(result=result, error=error):
-            return replace(observation, result=shortened(result), error=of_error(error))
-        case CallExecuted(arguments=arguments, result=result, error=error):
-            return replace(observation, arguments=shortened(arguments), result=shortened(result), error=of_error(error))
-        case CodeExecuted(error=error) | SpanFailed(error=error):
-            return replace(observation, error=of_error(error))
-        case _:
-            return observation
+    changed: dict[str, object] = {}
+    for name in observation.__struct_fields__:
+        value = getattr(observation, name)
+        if name == "text":
+            changed[name] = cut_text(value, level)
+        elif isinstance(value, CallError):
+            changed[name] = replace(value, message=cut_text(value.message, level))
+        elif isinstance(value, Recorded | Unparsed) and len(text := _text(value)) > level:
+            # That a text was broken from the start stays known: it is why the call was turned down.
+            reason = value.reason if isinstance(value, Unparsed) else "truncated"
+            changed[name] = Unparsed(text=cut_text(text, level), reason=reason)
+    return replace(observation, **changed)
 
 
 def cut_text(text: str, level: int) -> str:
@@ -321,7 +301,7 @@ def _text(content: Content) -> str:
 
 
 class TruncatedIndex:
-    """The ids and numbers of the cut texts of one trace; as many as suit the text that is kept of it."""
+    """The ids and numbers of the cut texts of one trace; as many as suit the text that is kept."""
 
     def __init__(self, max_content_size: int) -> None:
         self._max = max(_FEWEST, max_content_size // _CONTENT_PER_TOKEN)

@@ -90,15 +90,16 @@ class Branch(Struct, frozen=True, eq=False):
     # The agent run that these spans are part of, and the outermost span that shows the same run.
     inside: "Node | None"
     outermost: "Node | None"
-    # The nearest tool span above, and whether an agent or a model stands between: then it is another call.
+    # The nearest tool span above, and whether an agent or a model is between: then it is another call.
     tool_above: "Node | None"
     crossed: bool
     # The nearest span above that shows a model's own output.
     model_above: "Node | None"
-    # The topmost span above, and the nearest ones that failed and that are steps of code agents.
+    # The topmost span above, the nearest failed one, the nearest step of a code agent, and the topmost agent run.
     topmost: "Node | None" = None
     failed_above: "Node | None" = None
     step_above: "Node | None" = None
+    top_run: "Node | None" = None
 
 
 # Where spans hang that have none above them, and where one hangs as long as that is not known.
@@ -132,26 +133,26 @@ class Node(Struct, eq=False):
     # The first text of the user.
     user: MessageSeen | None = None
     conversation: ConversationSeen | None = None
-    # The error that the span ended with, where it is no execution of a tool.
+    # The error that the span ended with, unless it executes a tool.
     failure: CallError | None = None
     code_step: CodeExecuted | None = None
     properties: PropertiesSeen | None = None
-    # Where it stands among all spans in order of time.
+    # Its index among all spans in order of time.
     place: int = 0
     above: "Node | None" = None
     # Where it hangs; an agent run is on a branch of its own.
     branch: Branch = NOWHERE
-    # Where the spans directly below it hang; made for the first of them.
+    # Where the spans directly below it hang; made for the first one.
     below: Branch | None = None
 
     @property
     def is_outermost_run(self) -> bool:
         """Whether the span is an agent run that no other agent run contains."""
-        return self.agent_run is not None and (self.above is None or self.above.branch.inside is None)
+        return self.agent_run is not None and self.branch.top_run is None
 
     @property
     def model_around(self) -> "Node | None":
-        """The model's span around this one; `None` where a tool or an agent run stands between."""
+        """The model's span around this one; `None` where a tool or an agent run is between them."""
         above, branch = self.branch.model_above, self.branch
         is_same = above is not None and above.branch.inside is branch.inside
         return above if above is not None and is_same and above.branch.tool_above is branch.tool_above else None
@@ -169,13 +170,13 @@ def order(node: Node) -> tuple[int, int, int, str, str]:
 
 
 class _Key(Struct, eq=False, kw_only=True):
-    """Keeps the key of some arguments: it is used many times, and making it walks over all of them."""
+    """Keeps the key of some arguments: it is used many times, and made by a walk over all arguments."""
 
     _keyed: Content | None = None
     _key: Hashable | None = None
 
 
-class _View(_Key, eq=False):
+class View(_Key, eq=False):
     """What both views of a call hold."""
 
     node: Node
@@ -191,17 +192,17 @@ class _View(_Key, eq=False):
             self._keyed, self._key = self.arguments, arguments_key(self.arguments)
         return self._key
 
-    def has_other_id_than(self, other: "_View") -> bool:
+    def has_other_id_than(self, other: "View") -> bool:
         """Return whether both carry an id, and not the same."""
         return self.call_id is not None and other.call_id is not None and self.call_id != other.call_id
 
-    def may_have_arguments_of(self, other: "_View") -> bool:
+    def may_have_arguments_of(self, other: "View") -> bool:
         """Return whether both have the same arguments, or one has none."""
         mine, others = self.arguments_key, other.arguments_key
         return mine is None or others is None or mine == others
 
 
-class Request(_View, eq=False):
+class Request(View, eq=False):
     """A call as a model asked for it; `alive` until another view of the same request takes its place."""
 
     position: int
@@ -227,7 +228,7 @@ class Request(_View, eq=False):
             self.arguments = other.arguments
 
 
-class Execution(_View, eq=False):
+class Execution(View, eq=False):
     """A call as a tool span shows it; the spans within it that show the same call are absorbed."""
 
     result: Content
@@ -275,28 +276,40 @@ class Execution(_View, eq=False):
             self.result = other.result
         self.is_unfinished = self.is_unfinished and other.is_unfinished
 
-    def end_with(self, attempt: "Execution") -> None:
-        """Take a later attempt at this call for its outcome."""
-        self.absorb(attempt)
-        self.result, self.error, self.is_unfinished = attempt.result, attempt.error, attempt.is_unfinished
-        self.failed_ns = attempt.failed_ns
-
 
 class NodeIndex:
-    """Nodes, and those with requests, executions, answers and so on; each in order of time."""
+    """Nodes, and the nodes with requests, with executions, with answers and so on; each in order of time."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self.requesting: list[Node] = []
+        self.executing: list[Node] = []
+        self.answering: list[Node] = []
+        self.speaking: list[Node] = []
+        self.offering: list[Node] = []
+        self.running: list[Node] = []
+        self.models: list[Node] = []
+        self.failing: list[Node] = []
+        self.coding: list[Node] = []
         for place, node in enumerate(nodes):
             node.place = place
-        self.nodes = nodes
-        self.requesting = [node for node in nodes if node.requests]
-        self.executing = [node for node in nodes if node.executions]
-        self.answering = [node for node in nodes if node.answers]
-        self.speaking = [node for node in nodes if node.messages]
-        self.offering = [node for node in nodes if node.offers]
-        self.running = [node for node in nodes if node.agent_run is not None]
-        self.models = [node for node in nodes if node.model_call is not None]
-        self.failing = [node for node in nodes if node.failure is not None]
-        self.coding = [node for node in nodes if node.code_step is not None]
+            if node.requests:
+                self.requesting.append(node)
+            if node.executions:
+                self.executing.append(node)
+            if node.answers:
+                self.answering.append(node)
+            if node.messages:
+                self.speaking.append(node)
+            if node.offers:
+                self.offering.append(node)
+            if node.agent_run is not None:
+                self.running.append(node)
+            if node.model_call is not None:
+                self.models.append(node)
+            if node.failure is not None:
+                self.failing.append(node)
+            if node.code_step is not None:
+                self.coding.append(node)
         # Whether any agent, model or tool call was seen.
         self.of_run = bool(self.requesting or self.executing or self.running or self.models)

@@ -3,7 +3,7 @@
 A turn of a dialogue is often a trace of its own: closed traces are gathered by conversation id until the conversation is idle.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -15,7 +15,7 @@ from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace
 from toolgauge.model.delivery import Source
-from toolgauge.model.observations import CallAnswered, ModelInput, Reading
+from toolgauge.model.observations import ModelInput, Reading
 from toolgauge.model.records import SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
@@ -24,12 +24,12 @@ _AT_A_TIME = 16
 
 
 class ClosedIds:
-    """Remembers ids for `keep_ns` after they were last heard of, and never more than `capacity` of them."""
+    """Remembers ids for `keep_ns` after they were last heard of, at most `capacity`."""
 
     def __init__(self, capacity: int, keep_ns: int) -> None:
         self._capacity = capacity
         self._keep_ns = keep_ns
-        # Closed at, and for what came late, closed at and heard of at; the least recently heard of first.
+        # Closing times; with the time of the last late span where one came. The least recently heard of first.
         self._closed: dict[bytes, int | tuple[int, int]] = {}
         self._forget_at_ns: int | None = None
 
@@ -158,8 +158,7 @@ class OpenTraces:
         self.by_raw_id: dict[bytes, OpenTrace] = {}
         self.closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._by_conversation: dict[str, set[str]] = {}
-        self._schedule = Schedule(self._due_ns)
-        self._looks = Schedule(lambda trace_id: None if (trace := self.by_id.get(trace_id)) is None else trace.look_ns)
+        self._schedule = Schedule(lambda trace_id: self.by_id[trace_id].next_ns() if trace_id in self.by_id else None)
         # Traces whose due time may have changed since the schedule was last asked: each span changes that of its trace.
         self._moved: dict[OpenTrace, None] = {}
 
@@ -202,7 +201,7 @@ class OpenTraces:
         self._moved[trace] = None
 
     def finish_runs(self, trace: OpenTrace, now_ns: int) -> Iterator[Trajectory]:
-        """Close the runs of a trace that have ended below a span that does not; not those that an earlier process closed."""
+        """Close the runs of a trace that have ended below a span that does not, unless an earlier process closed them."""
         before_bytes = trace.size_bytes
         for trajectory in trace.finish_runs(now_ns).values():
             if not self.closed.holds(trajectory.closed_id, now_ns):
@@ -228,46 +227,25 @@ class OpenTraces:
         self.size_bytes -= trace.size_bytes
         self._moved.pop(trace, None)
         self._schedule.forget(trace.trace_id)
-        self._looks.forget(trace.trace_id)
         self._leave_conversation(trace, trace.conversation)
 
     def next_due_ns(self) -> int | None:
-        """Return when a trace may be due."""
-        self._note_moved()
+        """Return when a trace may be due, or may have runs that ended below a span that is missing."""
+        for trace in self._moved:
+            self._schedule.note(trace.trace_id, trace.next_ns())
+        self._moved.clear()
         return self._schedule.next_due_ns()
-
-    def next_look_ns(self) -> int | None:
-        """Return when a trace that waits for a span that contains others may have runs that ended."""
-        self._note_moved()
-        return self._looks.next_due_ns()
-
-    def pop_look(self, now_ns: int) -> OpenTrace | None:
-        """Return a trace to look at; it is not returned again unless it moves."""
-        self._note_moved()
-        trace_id = self._looks.pop_due(now_ns)
-        return None if trace_id is None else self.by_id[trace_id]
 
     def pop_due(self, now_ns: int) -> OpenTrace | None:
         """Return a trace that is due, which is still open; it is not returned again unless it moves."""
-        self._note_moved()
-        trace_id = self._schedule.pop_due(now_ns)
+        due_ns = self.next_due_ns()
+        trace_id = None if due_ns is None or due_ns > now_ns else self._schedule.pop_due(now_ns)
         return None if trace_id is None else self.by_id[trace_id]
-
-    def _note_moved(self) -> None:
-        for trace in self._moved:
-            self._schedule.note(trace.trace_id, trace.due()[0])
-            if (look_ns := trace.look_ns) is not None:
-                self._looks.note(trace.trace_id, look_ns)
-        self._moved.clear()
 
     def conversation_due_ns(self, conversation_id: str) -> int | None:
         """Return when any open trace of the conversation is due, `None` without one; then another trace is asked."""
         trace_id = next(iter(self._by_conversation.get(conversation_id, ())), None)
-        return None if trace_id is None else self._due_ns(trace_id)
-
-    def _due_ns(self, trace_id: str) -> int | None:
-        trace = self.by_id.get(trace_id)
-        return trace.due()[0] if trace is not None else None
+        return None if trace_id is None else self.by_id[trace_id].due()[0]
 
     def _leave_conversation(self, trace: OpenTrace, conversation: tuple[int, str] | None) -> None:
         if conversation is not None and (together := self._by_conversation.get(conversation[1])) is not None:
@@ -291,11 +269,6 @@ class OpenConversation:
         self.incomplete: str | None = None
         self.is_scored = False
         self._settings = settings
-
-    def answered_ids(self) -> set[str]:
-        """Return the ids of all calls that models were given answers to, those in their histories included."""
-        seen = (one for trace in self.traces for reading in trace.readings for one in reading.observations)
-        return {one.call_id for one in seen if type(one) is CallAnswered and one.call_id is not None}
 
     def due(self) -> tuple[int, ClosedBecause]:
         """Return when the conversation closes if no trace of it comes, and why."""
@@ -328,16 +301,7 @@ class OpenConversations:
         """The conversation that was opened first."""
         return next(iter(self.by_id.values()), None)
 
-    def add(
-        self,
-        conversation_id: str,
-        trace: GatheredTrace,
-        size_bytes: int,
-        now_ns: int,
-        *,
-        entries: Iterable[Source],
-        incomplete: str | None,
-    ) -> int | None:
+    def add(self, conversation_id: str, trace: OpenTrace, incomplete: str | None, now_ns: int) -> int | None:
         """Add a closed trace; return how late it is where its conversation was closed before."""
         conversation = self.by_id.get(conversation_id)
         if conversation is None:
@@ -345,12 +309,12 @@ class OpenConversations:
             if late_ns is not None:
                 return late_ns
             conversation = self.by_id[conversation_id] = OpenConversation(conversation_id, self.settings, now_ns)
-        conversation.traces.append(trace)
-        conversation.entries.extend(entries)
+        conversation.traces.append(trace.gathered())
+        conversation.entries.extend(trace.entries)
         conversation.incomplete = conversation.incomplete or incomplete
         conversation.active_ns = now_ns
-        conversation.size_bytes += size_bytes
-        self.size_bytes += size_bytes
+        conversation.size_bytes += trace.size_bytes
+        self.size_bytes += trace.size_bytes
         self.schedule.note(conversation_id, conversation.due()[0])
         return None
 

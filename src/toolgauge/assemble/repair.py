@@ -28,47 +28,16 @@ class Given(Struct, frozen=True):
     without_id: int
 
 
-class Needed(Struct, frozen=True):
-    """An input whose history is needed. `before` is the damaged output of an agent that handed its history on."""
-
-    given: Node
-    before: Node | None = None
+# An input whose history is needed, and the damaged output of an agent that handed its history on.
+_Needed: TypeAlias = tuple[Node, Node | None]
 
 
-def model_calls(index: NodeIndex) -> list[Node]:
-    """Return the model calls with input or calls, without wrappers, which repeat a nested model call."""
-    # Some spans around model calls hold nothing of an input.
-    models = [one for one in index.models if one.is_primary and (one.requests or one.answers or one.user is not None)]
-    outer = around(models)
-    return [node for node in models if id(node) not in outer and not node.from_log_only]
-
-
-def around(models: Sequence[Node]) -> set[int]:
+def _around(models: Sequence[Node]) -> set[int]:
     """Return the spans of model calls that wrap another one, with no tool or agent run between them."""
     return {id(node.model_around) for node in models if node.model_around is not None}
 
 
-def may_be_damaged(index: NodeIndex, pairs: Sequence[Pair]) -> bool:
-    """Return whether the trace may need repair: a cheap check that rules out nearly all traces."""
-    requested = {pair.call_id for pair in pairs if pair.request is not None}
-    requested.discard(None)
-    before: dict[int, int] = {}
-    for node in index.answering:
-        run, count = id(node.branch.outermost), len(node.answers)
-        # Each input of a run repeats the answers in the one before it.
-        known = before.get(run, 0)
-        for answer in node.answers[known:] if count > known else node.answers:
-            if answer.call_id not in requested:
-                return True
-        before[run] = count
-    names: dict[int, frozenset[str]] = {}
-    for node in index.models:  # noqa: SIM110 - a loop costs half of what a generator does
-        if is_damaged(node, names):
-            return True
-    return False
-
-
-def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
+def _is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
     """Return whether a model's output may have been lost or garbled. `names` keeps the names of offered tools, by offer."""
     for request in node.requests:
         if type(request.arguments) is not Recorded:
@@ -95,47 +64,48 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
     return True
 
 
-def needed_inputs(models: Sequence[Node], pairs: Sequence[Pair], given: Given) -> list[Needed]:
+def _needed_inputs(models: Sequence[Node], pairs: Sequence[Pair], given: Given) -> list[_Needed]:
     """Return the inputs whose histories are needed, one per run: the newest after damage."""
     requested = {pair.call_id for pair in pairs if pair.request is not None and pair.call_id is not None}
-    newest: dict[int, Needed] = {}
+    newest: dict[int, _Needed] = {}
     # The number of answers in the previous input, and the damaged output since then.
     before: dict[int, int] = {}
     damaged: dict[int, Node] = {}
     first: list[Node] = []
     names: dict[int, frozenset[str]] = {}
     for node in models:
-        run = run_of(node)
+        run = _run_of(node)
         if node.answers:
+            # Each input of a run repeats the answers in the one before it.
             answered = before.get(run, 0)
             answers = node.answers[answered:] if len(node.answers) > answered else node.answers
             unasked = {answer.call_id for answer in answers} - requested
             is_asked_elsewhere = any(call is not None and call not in given.ids for call in unasked)
             if run in damaged or is_asked_elsewhere or (None in unasked and _lacks_requests(node, pairs, given)):
-                newest[run] = Needed(node)
+                newest[run] = (node, None)
             damaged.pop(run, None)
         if run not in before:
             first.append(node)
         before[run] = len(node.answers)
-        if is_damaged(node, names):
+        if _is_damaged(node, names):
             damaged[run] = node
     for last in damaged.values():
         # An agent that handed over has no later input; the agent after it was given its history.
         after = next((node for node in first if node.place > last.place and node.answers), None)
         if after is not None:
-            newest.setdefault(run_of(after), Needed(after, last))
+            newest.setdefault(_run_of(after), (after, last))
     return list(newest.values())
 
 
 def _lacks_requests(node: Node, pairs: Sequence[Pair], given: Given) -> bool:
     """Return whether an input has more answers without ids than its run has asked for."""
     answers = len([answer for answer in node.answers if answer.call_id is None])
-    run = run_of(node)
-    asked = [pair for pair in pairs if pair.request is not None and run_of(pair.request.node) == run]
+    run = _run_of(node)
+    asked = [pair for pair in pairs if pair.request is not None and _run_of(pair.request.node) == run]
     return answers - given.without_id > len([pair for pair in asked if pair.asking.place < node.place])
 
 
-def run_of(node: Node) -> int:
+def _run_of(node: Node) -> int:
     """Return a key of the agent run that a span is part of."""
     return id(node.branch.outermost)
 
@@ -177,38 +147,40 @@ class _Past(Struct, eq=False):
 
 def repair(index: NodeIndex, pairs: Sequence[Pair], history: History) -> Repair | None:
     """Return what the histories of a trace restore; `None` where nothing is damaged, as nearly always."""
-    if not index.answering or not may_be_damaged(index, pairs):
+    if not index.answering:
         return None
-    models = model_calls(index)
+    # Some spans around model calls hold nothing of an input, others repeat a nested one.
+    models = [one for one in index.models if one.is_primary and (one.requests or one.answers or one.user is not None)]
+    outer = _around(models)
+    models = [node for node in models if id(node) not in outer and not node.from_log_only]
     # The calls in the first input of the trace, and in the first of each run, are earlier turns and examples.
     ran = {execution.call_id for node in index.executing for execution in node.executions}
     ids: set[str | None] = set()
     runs: set[int] = set()
     without_id = 0
     for node in models:
-        if run_of(node) not in runs:
+        if _run_of(node) not in runs:
             if not runs:
                 without_id = len([answer for answer in node.answers if answer.call_id is None])
-            runs.add(run_of(node))
+            runs.add(_run_of(node))
             # A tool's span in the trace shows that the call was made in it.
             ids.update([answer.call_id for answer in node.answers if answer.call_id not in ran])
     ids.discard(None)
     given = Given(ids, without_id)
-    needed = needed_inputs(models, pairs, given)
+    needed = _needed_inputs(models, pairs, given)
     if not needed:
         return None
     known = _Known(pairs)
     calls: dict[str, Sequence[CallRequested]] = {}
     lost: list[Reading] = []
     shown_by: dict[str, Node] = {}
-    for one in needed:
-        together = [node for node in models if run_of(node) == run_of(one.given)]
-        restored = _Restored(one, index, together, known)
-        restored.take(history(one.given.ref.span_id), given)
+    for node, before in needed:
+        together = [one for one in models if _run_of(one) == _run_of(node)]
+        restored = _Restored(node, before, index, together, known)
+        restored.take(history(node.ref.span_id), given)
         calls.update(restored.calls)
-        for reading in restored.lost:
-            lost.append(reading)
-            shown_by[reading.ref.span_id] = one.given
+        lost += restored.lost
+        shown_by.update((reading.ref.span_id, node) for reading in restored.lost)
     return Repair(calls, lost, shown_by) if calls or lost else None
 
 
@@ -228,7 +200,7 @@ class _Known:
         self._restored: set[object] = set()
 
     def match(self, past: Sequence[_Past], before: Node) -> None:
-        """Find the request of each call: by id, else by name and arguments, those of the same run first."""
+        """Find the request of each call: by id, else by name and arguments, in the same run first."""
         # Histories of several runs may repeat one another.
         self._taken.clear()
         for one in past:
@@ -241,7 +213,7 @@ class _Known:
             for request in self._requests
             if id(request) not in self._taken and (request.node.place < before.place or not request.node.is_primary)
         ]
-        left.sort(key=lambda request: run_of(request.node) != run_of(before))
+        left.sort(key=lambda request: _run_of(request.node) != _run_of(before))
         for one in past:
             if one.request is None:
                 key = _key(one.call)
@@ -255,7 +227,7 @@ class _Known:
         call = past.call
         if past.request is not None:
             return False
-        if _same(call) in self._restored:
+        if (call.call_id or _key(call)) in self._restored:
             return True
         alike = [ran for ran in self._unasked if fold_name(ran.name) == fold_name(call.name)]
         if any(ran.call_id is not None and ran.call_id == call.call_id for ran in alike):
@@ -269,7 +241,7 @@ class _Known:
 
     def note(self, past: Iterable[_Past]) -> None:
         """Remember restored calls: another run may have the same in its history."""
-        self._restored.update([_same(one.call) for one in past if one.request is None])
+        self._restored.update([one.call.call_id or _key(one.call) for one in past if one.request is None])
 
     def _take(self, past: _Past, requests: Sequence[Request]) -> None:
         for request in requests:
@@ -277,10 +249,6 @@ class _Known:
                 self._taken.add(id(request))
                 past.request = request
                 return
-
-
-def _same(call: CallRequested) -> object:
-    return call.call_id if call.call_id is not None else _key(call)
 
 
 def _key(call: CallRequested) -> object:
@@ -291,8 +259,9 @@ def _key(call: CallRequested) -> object:
 class _Restored:
     """Restores the outputs before one input of a run from the history in that input."""
 
-    def __init__(self, needed: Needed, index: NodeIndex, models: Sequence[Node], known: _Known) -> None:
-        given, before = needed.given, needed.before
+    def __init__(
+        self, given: Node, before: Node | None, index: NodeIndex, models: Sequence[Node], known: _Known
+    ) -> None:
         self._given = given
         self._known = known
         self._outputs = [node for node in models if node.place < given.place]
@@ -302,7 +271,7 @@ class _Restored:
         self._inputs = [node for node in models if node.answers or node.user is not None]
         self._started = {execution.call_id: node.time_ns for node in index.executing for execution in node.executions}
         # Spans around model calls show the calls of several outputs, or of the newest alone.
-        self._around = around(models)
+        self._around = _around(models)
         self.calls: dict[str, Sequence[CallRequested]] = {}
         self.lost: list[Reading] = []
 
@@ -353,11 +322,11 @@ class _Restored:
             home = next((past.request.node for past in turn if past.request is not None), None)
             homes.append(home if home is None or id(home) not in self._around else None)
         seen = {id(home) for home in homes if home is not None}
-        free = [node for node in self._outputs if id(node) not in seen and is_damaged(node, {})]
+        free = [node for node in self._outputs if id(node) not in seen and _is_damaged(node, {})]
         places = [-1 if home is None else home.place for home in homes]
         for at, home in enumerate(homes):
             if home is None:
-                # A damaged output may fit between those of the turns around this one.
+                # A damaged output may fit between the outputs of the turns around this one.
                 after = max(places[:at], default=-1)
                 before = min([place for place in places[at:] if place >= 0], default=self._given.place)
                 fitting = next((node for node in free if after < node.place < before), None)
@@ -451,11 +420,7 @@ def _is_made_of(request: Request, names: Sequence[str], missing: Collection[str]
     name = fold_name(request.name)
     if name in missing:
         return not isinstance(request.arguments, Recorded)
-    for first in range(len(names)):
-        joined = accumulate(names[first:])
-        if name in islice(joined, 1, None):
-            return True
-    return False
+    return any(name in islice(accumulate(names[first:]), 1, None) for first in range(len(names)))
 
 
 def _restored(past: _Past, agent: str | None) -> CallRequested:

@@ -19,8 +19,8 @@ class LateMemory(Section):
 class AssembleSettings(Section):
     """When a trajectory closes, and how many may be open.
 
-    `max_content_bytes` bounds the text of one open trace, `max_open_bytes` all of them. `sender_retry` is how long senders keep
-    what they could not send: a run of that time before the start of this process may lack spans.
+    `max_content_bytes` bounds the text of one open trace, `max_open_bytes` all open traces. `sender_retry` is how long senders
+    keep unsent data: a run of that time before the start of this process may lack spans.
     """
 
     run_end_grace: Duration = 6 * SECOND

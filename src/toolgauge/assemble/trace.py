@@ -28,13 +28,13 @@ from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
 # When it has waited so long for a span that contains others, people are told, and runs below that span may be scored.
 LONG_WAIT_NS = 180_000_000_000
-# What a trace takes by itself, the tables in which it is looked up included.
+# A trace without spans, with its entries in tables.
 _TRACE_BYTES = 1100
 # A trace that was cut is cut again when it has grown by this part.
 _SHARE = 4
-# What the ids of one span take: two texts and an entry in a table.
+# The ids of one span: two texts and an entry in a table.
 _HEAD_BYTES = 210
-# What a model's input takes beside its bytes: three ids, those of the answers not counted, and a place in a list.
+# A model's input beside its bytes: three ids, not counting the answers' ids, and a place in a list.
 _INPUT_BYTES = 600
 # Agents with the same first answer, beside one another: of more, single inputs stay.
 _MOST_BRANCHES = 16
@@ -70,23 +70,23 @@ class OpenTrace:
         self._ended_ns: int | None = None
         self._scale = scale
         self._reader = reader
-        # By span, and for log records by what they say.
+        # By span, and log records by their contents.
         self._readings: dict[Hashable, Reading] = {}
-        # Inputs of models by their first answer: of those that repeat one another, the first and the newest.
+        # Inputs of models by their first answer: see `_keep_input`.
         self._inputs: dict[str, list[ModelInput]] = {}
         self._readings_bytes = 0
-        # Bytes of what was read; above this the text is cut to what may be kept.
+        # Bytes of all readings; above the limit, texts are cut.
         self._received = 0
         self._cut_above = settings.max_content_bytes
         self._cutter: Cutter | None = None
-        # The spans that have arrived, with their parents; where the ids came first, they stay what they were.
+        # The spans that have arrived, with their parents; the first parent that came with an id stays.
         self._parents: dict[str, str | None] = {}
         # Parents of this service, and spans of log records, that have not arrived.
         self._missing: dict[str, None] = {}
         # Chains from agent runs upward: where they wait for the next parent, and which spans they passed.
         self._awaited: dict[str, None] = {}
         self._passed: dict[str, None] = {}
-        # Spans of agent runs, with when they arrived, and those of them that are closed on their own.
+        # Spans of agent runs, with their times of arrival, and the runs that are closed on their own.
         self.runs: dict[str, int] = {}
         self._closed_runs: dict[str, None] = {}
         # Since when an ended run waits for a parent, and when to look for finished runs, once it has waited for long.
@@ -96,7 +96,7 @@ class OpenTrace:
 
     @property
     def readings(self) -> Sequence[Reading]:
-        """What was read so far."""
+        """Its readings so far."""
         return [*self._readings.values()]
 
     @property
@@ -132,7 +132,7 @@ class OpenTrace:
                 if self._received > self._cut_above:
                     self._cut()
                 if reading.is_open:
-                    # As if it had not come: what is below it is not complete before it has ended.
+                    # As if it had not come: spans below it are not complete before it has ended.
                     self._missing[span_id] = None
                 elif not reading.is_log:
                     self._add_parent(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
@@ -140,7 +140,15 @@ class OpenTrace:
                     self.size_bytes += LOG_KEY_BYTES
                     if span_id not in self._parents:
                         self._missing[span_id] = None
-                self._note(reading, now_ns)
+                # Asked of every span: a loop costs half of what a generator does, and classes a fifth of `isinstance`.
+                for seen in reading.observations:
+                    if type(seen) is ConversationSeen:
+                        ranked = (seen.rank, seen.conversation_id)
+                        if self.conversation is None or ranked < self.conversation:
+                            self.conversation = ranked
+                    elif type(seen) is AgentRun and not (reading.is_log or reading.is_open):
+                        self.runs.setdefault(span_id, now_ns)
+                        self._climb(span_id, now_ns)
 
     def add_ids(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
         """Add the ids of a span that no dialect reads."""
@@ -175,12 +183,18 @@ class OpenTrace:
             return self._ended_ns + limits.run_end_grace, "run_ended"
         return due_ns, because
 
-    @property
     def look_ns(self) -> int | None:
-        """When it will have waited long for a span that contains others; then, when a run below that span will have ended."""
-        if not self._missing or self.has_waited_long:
-            return self._look_ns if self._missing else None
+        """Return when it will have waited long for a span that contains others; then, when a run below that span will have ended."""
+        if self.is_scored or not self._missing:
+            return None
+        if self.has_waited_long:
+            return self._look_ns
         return (self.active_ns if self._waits_ns is None else self._waits_ns) + LONG_WAIT_NS
+
+    def next_ns(self) -> int:
+        """Return when it is to be looked at, or closes."""
+        due_ns, look_ns = self.due()[0], self.look_ns()
+        return due_ns if look_ns is None else min(due_ns, look_ns)
 
     def postpone(self, by_ns: int) -> None:
         """Close later: nothing could arrive meanwhile."""
@@ -242,7 +256,6 @@ class OpenTrace:
 
         Also whether a run has only been seen to begin.
         """
-        known: dict[str, bool] = {}
         runs: list[Reading] = []
         spans: list[Reading] = []
         logs: list[Reading] = []
@@ -255,17 +268,22 @@ class OpenTrace:
                 return "runs"
             if is_run:
                 runs.append(one)
-                known[one.ref.span_id] = False
             if any(type(seen) not in (ConversationSeen, SpanFailed) for seen in one.observations):
                 spans.append(one)
-        loose = [one for one in spans if _dangles(one.ref.span_id, known, self._parents)]
+        ids = {one.ref.span_id for one in runs}
+        known: dict[str, tuple[str | None, str | None]] = {}
+
+        def dangles(one: Reading) -> bool:
+            missing, run = _place(one.ref.span_id, self._parents, ids, known)
+            return missing is not None and run is None
+
+        loose = [*filter(dangles, spans)]
         # The spans between a run and its models may be filtered out: then each began while a run was active.
         if loose and not (
             runs and all(any(run.start_ns <= one.start_ns <= run.end_ns for run in runs) for one in loose)
         ):
             return "spans"
-        has_loose_log = not runs and any(_dangles(one.ref.span_id, known, self._parents) for one in logs)
-        return "log_records" if has_loose_log else None
+        return "log_records" if not runs and any(map(dangles, logs)) else None
 
     def shows_parents(self) -> bool:
         """Return whether a span has a parent that has arrived."""
@@ -285,7 +303,7 @@ class OpenTrace:
         return join([gathered], scope="trace", closed_because=because)
 
     def _keep_input(self, given: ModelInput) -> None:
-        """Keep an input for its history; of those that repeat one another, the first and the newest."""
+        """Keep an input for its history; of inputs that repeat one another, the first and the newest."""
         inputs = self._inputs.setdefault(given.answered[0] if given.answered else "", [])
         others = inputs[-_MOST_BRANCHES:] if given.answered else []
         repeated = sorted([one for one in others if _goes_on(given, one)], key=lambda one: len(one.answered))
@@ -346,18 +364,6 @@ class OpenTrace:
         # A long trace is cut many times: each time when it has grown by a share of its size.
         self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)
 
-    def _note(self, reading: Reading, now_ns: int) -> None:
-        """Note the conversation of the trace, and the end of a run."""
-        # Asked of every span: a loop costs half of what a generator does, and classes a fifth of `isinstance`.
-        for seen in reading.observations:
-            if type(seen) is ConversationSeen:
-                ranked = (seen.rank, seen.conversation_id)
-                if self.conversation is None or ranked < self.conversation:
-                    self.conversation = ranked
-            elif type(seen) is AgentRun and not (reading.is_log or reading.is_open):
-                self.runs.setdefault(reading.ref.span_id, now_ns)
-                self._climb(reading.ref.span_id, now_ns)
-
     def _add_parent(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
         """Note the parent of a span that arrived; an id that came before keeps its parent."""
         if span_id in self._parents:
@@ -397,30 +403,15 @@ def _is_newer(copy: Reading, known: Reading) -> bool:
     """Return whether a copy of a span takes the place of an earlier one: it has ended, or ended later, or differs."""
     if copy.is_log or copy.is_open != known.is_open:
         return known.is_open and not copy.is_open
-    # What a sender repeats is the same to the byte.
-    return (
-        copy.is_open
-        or copy.end_ns > known.end_ns
-        or (copy.end_ns == known.end_ns and copy.size_bytes != known.size_bytes)
-    )
+    # A sender repeats the same bytes.
+    is_same = copy.end_ns == known.end_ns and copy.size_bytes == known.size_bytes
+    return copy.is_open or (copy.end_ns >= known.end_ns and not is_same)
 
 
 def _goes_on(one: ModelInput, before: ModelInput) -> bool:
     """Return whether an input repeats all answers of another, and has more."""
     count = len(before.answered)
     return len(one.answered) > count and one.answered[:count] == before.answered
-
-
-def _dangles(start: str, known: dict[str, bool], parents: Mapping[str, str | None]) -> bool:
-    """Follow the chain of parents; every span is passed once, and circles lead nowhere."""
-    path: dict[str, None] = {}
-    at: str | None = start
-    while at is not None and at not in known and at not in path and at in parents:
-        path[at] = None
-        at = parents[at]
-    dangles = at is not None and known.get(at, at not in parents)
-    known.update(dict.fromkeys(path, dangles))
-    return dangles
 
 
 def _finished_runs(

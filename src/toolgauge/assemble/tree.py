@@ -3,7 +3,6 @@
 Log records are folded into their spans. Circles of ids and clocks that disagree are repaired here, for all that follows.
 """
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter, itemgetter
@@ -38,21 +37,27 @@ _order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
 _time: Callable[[Node], int] = attrgetter("time_ns")
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
 _MAX_AGENT_PATH = 32
-# The branches of spans without a known way up, and of those that are passed on the way.
-_ASTRAY = Branch(-2, (), None, None, None, crossed=False, model_above=None)
-_PASSED = Branch(-3, (), None, None, None, crossed=False, model_above=None)
+# The branch of spans passed on the way up.
+_PASSED = Branch(-2, (), None, None, None, crossed=False, model_above=None)
 
 
 def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> list[Node]:
     """Return the nodes of one trace in order of time; `parents` maps span ids to parent ids, unread spans included."""
     by_span = nodes_of(readings, parents)
     nodes = list(by_span.values())
+    # Above unread spans, each of which is walked once.
     walked: dict[str, Node | None] = {}
     for node in nodes:
-        if node.parent is not None:
-            above = by_span.get(node.parent) or _above(node.parent, by_span, parents, walked)
-            if above is not node:
-                node.above = above
+        path: list[str] = []
+        at = node.parent
+        while at is not None and at not in by_span and at not in walked:
+            walked[at] = None
+            path.append(at)
+            at = parents.get(at)
+        if at is not None:
+            above = by_span.get(at) or walked[at]
+            walked.update(dict.fromkeys(path, above))
+            node.above = above if above is not node else None
     _settle_all(nodes)
     if len({node.first.service for node in nodes}) > 1:
         offsets = clock_offsets(nodes)
@@ -64,21 +69,6 @@ def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> lis
         # Where no two spans start at the same time, the time alone gives their order.
         return sorted(nodes, key=_time)
     return sorted(nodes, key=order)
-
-
-def _above(
-    parent: str, nodes: Mapping[str, Node], parents: Mapping[str, str | None], walked: dict[str, Node | None]
-) -> Node | None:
-    """Return the nearest node at or above an unread parent; each unread span is walked once."""
-    path: list[str] = []
-    above: str | None = parent
-    while above is not None and above not in nodes and above not in walked:
-        walked[above] = None
-        path.append(above)
-        above = parents.get(above)
-    found = None if above is None else nodes.get(above) or walked.get(above)
-    walked.update(dict.fromkeys(path, found))
-    return found
 
 
 def clock_offsets(nodes: Sequence[Node]) -> Mapping[str | None, int]:
@@ -118,44 +108,26 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
 
 
 def _settle_all(nodes: Sequence[Node]) -> None:
-    """Give each node its branch."""
-    astray: list[Node] = []
+    """Give each node its branch. A circle of parents is cut open above its earliest span."""
     for node in nodes:
-        if node.branch is NOWHERE:
-            above = node.above
-            known = above.below if above is not None else None
-            if known is not None and node.agent_run is None:
-                node.branch = known
-            elif above is None or above.branch.depth >= 0:
-                _settle(node)
-            else:
-                path, at = _way_up(node, NOWHERE, _ASTRAY)
-                if at is not None and at.branch is _ASTRAY:
-                    astray += path
-                    continue
-                for below in reversed(path):
-                    _settle(below)
-    # Below circles of parents: each circle is cut open where the order of time demands it.
-    for node in sorted(astray, key=lambda node: (node.start_ns, node.ref.span_id)):
-        path, at = _way_up(node, _ASTRAY, _PASSED)
+        path: list[Node] = []
+        at: Node | None = node
+        while at is not None and at.branch is NOWHERE:
+            known = at.above.below if at.above is not None else None
+            if known is not None and at.agent_run is None:
+                at.branch = known
+                break
+            at.branch = _PASSED
+            path.append(at)
+            at = at.above
+        end = len(path)
         if at is not None and at.branch is _PASSED:
-            # It becomes a root; the nodes that were above it wait until their way up is followed.
-            at.above = None
-            while path[-1] is not at:
-                path.pop().branch = _ASTRAY
-        for below in reversed(path):
+            earliest = min(path[path.index(at) :], key=lambda one: (one.start_ns, one.ref.span_id))
+            earliest.above = None
+            end = path.index(earliest) + 1
+        # The rest of a circle hangs below the spans that led to its earliest one.
+        for below in (*reversed(path[:end]), *reversed(path[end:])):
             _settle(below)
-
-
-def _way_up(node: Node, found: Branch, left: Branch) -> tuple[list[Node], Node | None]:
-    """Follow the nodes above as long as they are `found`, mark them `left`; return them, and where that ended."""
-    path: list[Node] = []
-    at: Node | None = node
-    while at is not None and at.branch is found:
-        at.branch = left
-        path.append(at)
-        at = at.above
-    return path, at
 
 
 def _settle(node: Node) -> None:
@@ -177,6 +149,7 @@ def _settle(node: Node) -> None:
             around.topmost or above,
             above if above.failure is not None else around.failed_above,
             above if above.code_step is not None else around.step_above,
+            around.top_run or (above if above.agent_run is not None else None),
         )
     if branch is not None:
         node.branch = branch if node.agent_run is None else _branch_of_run(node, node.agent_run, branch)
@@ -288,8 +261,6 @@ def one_model_call(known: ModelCall | None, seen: ModelCall) -> ModelCall:
 
 def _absorb_logs(nodes: Sequence[Node]) -> None:
     """Merge the log records of a call into the tool span with the same id, wherever both are in the trace."""
-    if not any(execution.from_log for node in nodes for execution in node.executions):
-        return
     shown: dict[str, Execution] = {}
     for node in sorted(nodes, key=lambda node: (node.start_ns, node.ref.span_id)):
         for execution in node.executions:
@@ -304,7 +275,7 @@ def _absorb_logs(nodes: Sequence[Node]) -> None:
 
 def _folded(readings: Sequence[Reading]) -> Node:
     """Return one node for a span and its log records."""
-    # The span comes before its log records, and those in an order that does not depend on arrival.
+    # The span comes before its log records, which are in an order that does not depend on arrival.
     keyed: list[tuple[_LogOrder, Reading]] = []
     for one in readings:
         asked = [f"{seen.position} {seen.call_id}" for seen in one.observations if isinstance(seen, CallRequested)]
@@ -366,59 +337,44 @@ def _folded(readings: Sequence[Reading]) -> Node:
 class _Shown:
     """The executions of a node, by their ids and names. Of several with the same id or name, the last one counts."""
 
-    __slots__ = ("_by_id", "_by_name", "_node", "_places")
+    __slots__ = ("_by_id", "_by_name", "_node")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._by_id: dict[str, Execution] = {}
-        self._by_name: dict[str, list[int]] = {}
-        self._places: dict[int, int] = {}
-        self._note(0)
+        self._by_name: dict[str, Execution] = {}
+        self._note(node.executions)
 
-    def add(self, arriving: list[Execution]) -> None:
+    def add(self, arriving: Sequence[Execution]) -> None:
         """Add executions of one reading; a log record may show the execution that its span shows."""
-        executions = self._node.executions
-        absorbed: list[tuple[Execution, str]] = []
-        first_new = len(executions)
+        new: list[Execution] = []
+        absorbing: list[Execution] = []
         for execution in arriving:
             execution.node = self._node
-            same = self._same(execution)
-            # Log records without ids tell of a call each; they may name the span of the whole run.
+            same = self._by_id.get(execution.call_id) if execution.call_id is not None else None
+            same = same or self._by_name.get(fold_name(execution.name))
+            if same is None and not execution.name and len(self._by_name) == 1:
+                # Content that was split off a tool's span does not name the tool again.
+                same = self._node.executions[0]
+            # Each log record without an id shows another call; it may name the span of the whole run.
             is_other = same is not None and same.from_log and execution.call_id is None
             if same is None or is_other or same.has_other_id_than(execution):
-                executions.append(execution)
+                new.append(execution)
             else:
-                absorbed.append((same, fold_name(same.name)))
                 same.absorb(execution)
-        # An execution may have taken an id or a name from another view of it.
-        for same, name in absorbed:
-            place = self._places[id(same)]
+                absorbing.append(same)
+        # An execution may have taken an id or a name from another view.
+        for same in absorbing:
             if same.call_id is not None:
-                known = self._by_id.get(same.call_id)
-                if known is None or self._places[id(known)] < place:
-                    self._by_id[same.call_id] = same
-            if fold_name(same.name) != name:
-                places = self._by_name[name]
-                del places[bisect_left(places, place)]
-                if not places:
-                    del self._by_name[name]
-                insort(self._by_name.setdefault(fold_name(same.name), []), place)
-        self._note(first_new)
+                self._by_id.setdefault(same.call_id, same)
+            if same.name and self._by_name.get("") is same:
+                del self._by_name[""]
+                self._by_name.setdefault(fold_name(same.name), same)
+        self._node.executions += new
+        self._note(new)
 
-    def _same(self, execution: Execution) -> Execution | None:
-        same = self._by_id.get(execution.call_id) if execution.call_id is not None else None
-        named = None if same is not None else self._by_name.get(fold_name(execution.name))
-        if named is not None:
-            return self._node.executions[named[-1]]
-        if same is None and not execution.name and len(self._by_name) == 1:
-            # Content that was split off a tool's span does not name the tool again.
-            return self._node.executions[0]
-        return same
-
-    def _note(self, first: int) -> None:
-        """Index the executions from this place on."""
-        for place, execution in enumerate(self._node.executions[first:], first):
-            self._places[id(execution)] = place
+    def _note(self, executions: Sequence[Execution]) -> None:
+        for execution in executions:
             if execution.call_id is not None:
                 self._by_id[execution.call_id] = execution
-            self._by_name.setdefault(fold_name(execution.name), []).append(place)
+            self._by_name[fold_name(execution.name)] = execution

@@ -26,7 +26,7 @@ _EXACT = Exact()
 
 @dataclass(slots=True)
 class Agreement:
-    """The values that are expected of an argument. With `why` at its own place nothing is; `values` are those that are accepted."""
+    """The values that are accepted for an argument, and its rules; a place with a reason in `why` is left free."""
 
     place: Place
     values: list[Json] = field(default_factory=list[Json])
@@ -35,56 +35,38 @@ class Agreement:
 
     @property
     def why_free(self) -> str | None:
-        """Why nothing is expected of the argument; `None` where something is."""
+        """The reason to expect nothing of the argument; `None` where a value is expected."""
         return self.why.get(self.place)
-
-    @property
-    def rule(self) -> RuleWord:
-        """The rule for the argument as a whole."""
-        return self.rules.get(self.place, "exact")
 
 
 _Value: TypeAlias = tuple[Json, Mapping[Place, Freedom]]
 
 
-def agreement(place: Place, given: Sequence[_Value], runs: int) -> Agreement:
-    """Find what the values of one argument have in common; `place` is the argument."""
-    found = Agreement(place)
-    if len(given) < runs:
-        found.why[place] = f"given in {len(given)} of {runs} runs"
-        return found
-    _settle(found, place, given)
-    found.values = _distinct([without(value, place, found.why) for value, _ in given])
-    return found
-
-
 def _settle(found: Agreement, place: Place, values: Sequence[_Value]) -> None:
-    """Decide about a place, and about those within it where they differ or are free."""
+    """Decide about a place, and about the places within it where its values differ or are free."""
     freedoms = [free[place] for _, free in values if place in free]
     certain = next((one for one in freedoms if one.is_certain), None)
+    contents = [value for value, _ in values]
     objects = [(value, free) for value, free in values if isinstance(value, dict)]
-    lists = [value for value, _ in values if isinstance(value, list)]
+    lists = [value for value in contents if isinstance(value, list)]
     hold_objects = all(any(isinstance(item, dict | list) for item in value) for value in lists)
     if certain is not None or (freedoms and len(values) == 1):
         _free(found, place, (certain or freedoms[0]).why)
-    elif len(objects) == len(values):
+        return
+    if len(objects) == len(values):
         for key in dict.fromkeys(key for value, _ in objects for key in value):
             with_key = [(value[key], free) for value, free in objects if key in value]
             if len(with_key) < len(objects):
                 _free(found, (*place, key), f"given in {len(with_key)} of {len(objects)} runs")
             else:
                 _settle(found, (*place, key), with_key)
-    elif len(lists) == len(values) and hold_objects and len({len(value) for value in lists}) == 1:
+        return
+    if len(lists) == len(values) and hold_objects and len({len(value) for value in lists}) == 1:
         for items in zip(*lists, strict=True):
             _settle(found, (*place, None), [(item, free) for item, (_, free) in zip(items, values, strict=True)])
-    else:
-        _settle_single(found, place, [value for value, _ in values])
-
-
-def _settle_single(found: Agreement, place: Place, contents: Sequence[Json]) -> None:
-    first, *others = contents
+        return
     for word, rule in _RULES:
-        if all(_meets(rule, first, other) for other in others) and (
+        if all(_meets(rule, contents[0], other) for other in contents[1:]) and (
             word == "exact" or all(isinstance(value, list if word == "lenient" else str) for value in contents)
         ):
             if word != "exact":
@@ -140,31 +122,15 @@ _MAX_SHOWN = 5
 _MAX_PAIRS = 40_000
 
 
-@dataclass(slots=True)
-class Slot:
-    """One expected call, and the calls that are it, by the number of their run."""
-
-    name: str
-    calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
-    # The distinct ones of the first, as they are compared with further ones.
-    shown: list["Shown"] = field(default_factory=list["Shown"])
-
-    def add(self, number: int, call: RecordedCall, shown: "Shown") -> None:
-        """Add the call of a run."""
-        self.calls[number] = call
-        if len(self.shown) < _MAX_SHOWN and shown not in self.shown:
-            self.shown.append(shown)
-
-
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The arguments of a call by name, a number for equal values; without those that the run leaves free."""
+    """The arguments of a call by name, a number for equal values; without the arguments that the run leaves free."""
 
     values: Mapping[str, int] | None
     free: frozenset[str]
 
     def likeness(self, other: "Shown") -> float:
-        """Return the share of arguments that two calls of a tool have in common, of those that neither leaves free."""
+        """Return the share of equal arguments of two calls, of the arguments that neither leaves free."""
         if self.values is None or other.values is None:
             return 0.0
         names = (self.values.keys() | other.values.keys()) - self.free - other.free
@@ -173,45 +139,50 @@ class Shown:
         return sum(self.values.get(name) == other.values.get(name) for name in names) / len(names)
 
 
+@dataclass(slots=True)
+class Slot:
+    """One expected call, and the calls in its place, by the number of their run."""
+
+    name: str
+    calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
+    # The distinct arguments of the first calls, which further ones are compared with.
+    shown: list[Shown] = field(default_factory=list[Shown])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedSlot:
     """One expected call. `arguments` is `None` where any arguments will do; `why` has notes on the call for people."""
 
     name: str
-    is_optional: bool
+    is_optional: bool = False
     arguments: dict[str, Agreement] | None
     why: tuple[str, ...] = ()
+    # The reasons not to expect a call of a failing run as it was made.
+    doubts: tuple[str, ...] = ()
 
 
 def expected_slots(runs: Sequence[RecordedRun]) -> tuple[ExpectedSlot, ...]:
     """Find the calls that are expected of a run, in the order in which they were made."""
-    # The longest run comes first: what others have beside it is then rare, and stands in its place.
-    ordered = sorted(range(len(runs)), key=lambda number: (-len(_worked(runs[number])), number))
+    worked = [[call for call in run.calls if call.failure is None] for run in runs]
     slots: list[Slot] = []
     identities = Identities()
-    for number in ordered:
-        _lay_over(slots, number, [(call, _shown(call, identities)) for call in _worked(runs[number])])
-    return tuple(_settled(slot, len(runs)) for slot in slots)
-
-
-def slot_of(call: RecordedCall) -> ExpectedSlot:
-    """Expect one call as it was made."""
-    return _settled(Slot(call.name, {0: call}), 1)
-
-
-def _worked(run: RecordedRun) -> list[RecordedCall]:
-    return [call for call in run.calls if call.failure is None]
+    # The longest run comes first: calls that others have beside it are then rare, and are inserted in their places.
+    for number in sorted(range(len(runs)), key=lambda number: (-len(worked[number]), number)):
+        _lay_over(slots, number, [(call, _shown(call, identities)) for call in worked[number]])
+    return tuple(
+        expected_slot(slot.name, [slot.calls[number] for number in sorted(slot.calls)], len(runs)) for slot in slots
+    )
 
 
 def _lay_over(slots: list[Slot], number: int, calls: Sequence[tuple[RecordedCall, Shown]]) -> None:
-    """Add the calls of one run to the slots that they are, and make slots for the others behind those before them."""
+    """Add the calls of one run to their slots, and make slots for the others behind the slots before them."""
 
     def weigh(slot: int, call: int) -> float:
         return max(shown.likeness(calls[call][1]) for shown in slots[slot].shown)
 
     expected = [_item(slot.name, slot.shown[0], -1 - place) for place, slot in enumerate(slots)]
     actual = [_item(call.name, shown, place) for place, (call, shown) in enumerate(calls)]
-    # What is equal is paired first: likeness is a share of equal arguments.
+    # Equal calls are paired first: likeness is a share of equal arguments.
     alignment = align(expected, actual, weigh, peel=True, max_pairs=_MAX_PAIRS)
     slot_of = {pair.actual: pair.expected for pair in alignment.pairs}
     inserted: dict[int, list[Slot]] = {}
@@ -223,7 +194,9 @@ def _lay_over(slots: list[Slot], number: int, calls: Sequence[tuple[RecordedCall
             inserted.setdefault(place, []).append(slot)
         else:
             slot, place = slots[found], found + 1
-        slot.add(number, call, shown)
+        slot.calls[number] = call
+        if len(slot.shown) < _MAX_SHOWN and shown not in slot.shown:
+            slot.shown.append(shown)
     slots[:] = [
         slot for place in range(len(slots) + 1) for slot in (*inserted.get(place, ()), *slots[place : place + 1])
     ]
@@ -241,26 +214,31 @@ def _item(name: str, shown: Shown, place: int) -> Item:
     return Item(kind=name, key=place if shown.values is None else frozenset(shown.values.items()))
 
 
-def _settled(slot: Slot, runs: int) -> ExpectedSlot:
-    calls = [slot.calls[number] for number in sorted(slot.calls)]
+def expected_slot(name: str, calls: Sequence[RecordedCall], runs: int) -> ExpectedSlot:
+    """Expect one call as it was made in some of the runs."""
     is_optional = len(calls) < runs
     why = (f"in {len(calls)} of {runs} runs",) if is_optional else ()
     unread = next((call.unread for call in calls if call.args is None), None)
     if unread is not None:
         why = (*why, f"any arguments: {unread}")
-        return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=None, why=why)
-    names = dict.fromkeys(name for call in calls for name in call.args or {})
+        return ExpectedSlot(name=name, is_optional=is_optional, arguments=None, why=why)
     arguments: dict[str, Agreement] = {}
-    for name in names:
-        given = [(call.args[name], call.free) for call in calls if call.args and name in call.args]
-        arguments[name] = agreement((name,), given, len(calls))
+    for argument in dict.fromkeys(argument for call in calls for argument in call.args or {}):
+        given = [(call.args[argument], call.free) for call in calls if call.args and argument in call.args]
+        place, found = (argument,), Agreement((argument,))
+        arguments[argument] = found
+        if len(given) < len(calls):
+            found.why[place] = f"given in {len(given)} of {len(calls)} runs"
+            continue
+        _settle(found, place, given)
+        found.values = _distinct([without(value, place, found.why) for value, _ in given])
     args = calls[0].args or {}
     lengths = [len(value) for value in args.values() if isinstance(value, list)]
-    for name, found in arguments.items() if len(calls) == 1 else ():
-        value = args[name]
-        # One run cannot show whether ids may stand in any order: they may, unless two lists may belong together by place.
+    for argument, found in arguments.items() if len(calls) == 1 else ():
+        value = args[argument]
+        # One run cannot show whether ids may be in any order: they may, unless two lists may belong together by place.
         if not isinstance(value, list) or len(value) < 2 or lengths.count(len(value)) > 1 or found.why_free is not None:
             continue
-        if all(isinstance(one, str | int) and is_id(Value((name,), name, one)) for one in value):
-            found.rules[name,] = "lenient"
-    return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=arguments, why=why)
+        if all(isinstance(one, str | int) and is_id(Value((argument,), argument, one)) for one in value):
+            found.rules[argument,] = "lenient"
+    return ExpectedSlot(name=name, is_optional=is_optional, arguments=arguments, why=why)

@@ -20,7 +20,7 @@ _LONGEST_SLUG = 40
 
 
 def may_be_written(name: str, *, is_offered: bool, runs: int) -> bool:
-    """Return whether a name may stand in a file: what a tool's maker offers may, a name that a single run made up may not."""
+    """Return whether a file may hold a name: one on offer may, one that a single run made up may not."""
     if is_offered:
         return 0 < len(name) <= _LONGEST
     least = MIN_SOURCES if _LONG_NUMBER.search(name) else 2
@@ -76,22 +76,22 @@ def _block(value: Written, depth: int) -> Iterator[str]:
     elif isinstance(value, Sequence) and not isinstance(value, str):
         entries = [("-", entry) for entry in value]
     for start, entry in entries:
-        value, comment, above = entry, "", ()
-        if isinstance(entry, Commented):
-            value, comment, above = entry.value, entry.comment, entry.above
-        yield from (f"{pad}{_comment(line)}" for line in above)
+        commented = entry if isinstance(entry, Commented) else Commented(entry)
+        value, comment = commented.value, _comment(commented.comment)
+        yield from (f"{pad}{_comment(line)}" for line in commented.above)
         flow = yaml_line(value)
         room = _LINE_LENGTH if start == "-" else _LINE_LENGTH - len(pad) - len(start)
+        behind = f"  {comment}" if comment else ""
         if flow is not None and (isinstance(value, str) or len(flow) <= room):
-            yield _with_comment(f"{pad}{start} {flow}", comment)
+            yield f"{pad}{start} {flow}{behind}"
         elif start == "-":
             lines = list(_block(value, depth + 1))
             if comment:
-                yield f"{pad}{_comment(comment)}"
+                yield f"{pad}{comment}"
             yield f"{pad}- {lines[0].lstrip()}"
             yield from lines[1:]
         else:
-            yield _with_comment(f"{pad}{start}", comment)
+            yield f"{pad}{start}{behind}"
             yield from _block(value, depth + 1)
 
 
@@ -130,7 +130,3 @@ def _escaped(letter: str) -> str:
 
 def _comment(text: str) -> str:
     return f"# {printable(text)}" if text else ""
-
-
-def _with_comment(line: str, comment: str) -> str:
-    return f"{line}  {_comment(comment)}" if comment else line

@@ -1,47 +1,54 @@
-"""Makes a document of tasks: the expected calls of each case with notes, and the rules that all calls of a criterion share.
+"""Makes a document of tasks and writes it: a criteria file with comments, and the lines of a reference file.
 
 An argument that no call expects gets the rule `ignore`, one that some leave free `volatile`. Faulted calls are left out.
+The text is safe for any name and value of a span.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeAlias
+from itertools import chain
+from textwrap import wrap
 
-from msgspec.structs import replace
+from msgspec.structs import replace as with_fields
 
-from toolgauge.authoring.consensus import Agreement, ExpectedSlot, RuleWord, expected_slots, slot_of, without
+from toolgauge.authoring.consensus import Agreement, ExpectedSlot, RuleWord, expected_slot, expected_slots, without
 from toolgauge.authoring.convert.draft import criterion_name, unique
+from toolgauge.authoring.criteria_yaml import yaml_key, yaml_line
 from toolgauge.authoring.freedoms import Place
-from toolgauge.authoring.runs import Case, RecordedRun, case_text
-from toolgauge.authoring.tasks import Task
+from toolgauge.authoring.runs import Case, RecordedRun, Task, case_text
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.report.terminal import shortened
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-# The longest key of a rule, and the characters that are no names in `volatile`.
+# The longest key of a rule, and the characters that a name in `volatile` cannot have.
 _MAX_KEY = 160
 _WILD = frozenset("*?")
-_Arguments: TypeAlias = Mapping[str, Agreement]
+_REASONS: Mapping[str, str] = {
+    "casefold": "the runs differ in upper and lower case",
+    "datetime": "the runs write the same time in several ways",
+    "lenient": "in any order",
+    "one_of": "any of the values that the runs had",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftCall:
-    """One expected call as it is written. `args` is `None` where any will do."""
+    """One expected call as it is written. `args` is `None` where any arguments will do."""
 
     name: str
     args: JsonObject | None
     is_optional: bool
     why: tuple[str, ...]
-    # Why a call of a failing run is not expected as it was made; empty for an expected call.
-    doubts: tuple[str, ...] = ()
+    # The reasons not to expect a call of a failing run as it was made; empty for an expected call.
+    doubts: tuple[str, ...]
 
     def as_json(self) -> Json:
-        """Return it as it stands in a reference."""
+        """Return the call as a reference has it."""
         written: JsonObject = {"name": self.name}
         if self.args is not None:
             written["args"] = self.args
@@ -50,40 +57,42 @@ class DraftCall:
         return written
 
 
-@dataclass(slots=True)
-class Rules:
-    """The rules that all calls of a criterion share; each with its reason where a place is left free."""
-
-    arguments: dict[str, tuple[RuleWord | str, str]] = field(default_factory=dict[str, tuple[RuleWord | str, str]])
-    volatile: dict[str, str] = field(default_factory=dict[str, str])
-
-
 class Drafter:
-    """Writes the expected calls of all cases of one criterion. All slots are needed first: rules are for all of them."""
+    """Writes the expected calls of all cases of one criterion. All slots are needed first: rules are for all of them.
 
-    def __init__(self, cases: Sequence[Sequence[ExpectedSlot]]) -> None:
-        self.rules = Rules()
+    `arguments` are the rules that all calls share, each with its reason; `volatile` are arguments that some calls leave free.
+    """
+
+    def __init__(self, cases: Iterable[Sequence[ExpectedSlot]]) -> None:
+        self.arguments: dict[str, tuple[RuleWord | str, str]] = {}
+        self.volatile: dict[str, str] = {}
         self._unspelled: set[str] = set()
         self._words: dict[tuple[str, str], RuleWord] = {}
         self._ignored: dict[tuple[str, str], set[Place]] = {}
         by_argument: dict[tuple[str, str], list[Agreement]] = {}
-        for slots in cases:
-            for slot in slots:
-                for name, found in (slot.arguments or {}).items():
-                    by_argument.setdefault((slot.name, name), []).append(found)
+        for slot in chain.from_iterable(cases):
+            for name, found in (slot.arguments or {}).items():
+                by_argument.setdefault((slot.name, name), []).append(found)
         for (tool, name), found in by_argument.items():
             self._decide(tool, name, found)
 
-    def calls(self, case: "_Slots") -> Iterator[DraftCall]:
+    def calls(self, slots: Sequence[ExpectedSlot]) -> Iterator[DraftCall]:
         """Yield the calls of one case."""
-        for slot, doubts in zip(case.slots, case.doubts, strict=True):
-            args, why = None, slot.why
+        for slot in slots:
+            args: JsonObject | None = None
+            why = slot.why
             if slot.arguments is not None and slot.name in self._unspelled:
                 why = (*why, "any arguments: their names cannot be written in a rule")
             elif slot.arguments is not None:
-                args, free = self._args(slot.name, slot.arguments)
-                why = (*why, *free)
-            yield DraftCall(name=slot.name, args=args, is_optional=slot.is_optional, why=why, doubts=doubts)
+                args = {}
+                for name, found in slot.arguments.items():
+                    ignored = self._ignored[slot.name, name]
+                    if found.why_free is not None and (name,) not in ignored:
+                        why = (*why, f"free: {name} ({found.why_free})")
+                    elif (name,) not in ignored:
+                        values = [without(value, (name,), ignored) for value in found.values]
+                        args[name] = values if self._words[slot.name, name] == "one_of" else values[0]
+            yield DraftCall(name=slot.name, args=args, is_optional=slot.is_optional, why=why, doubts=slot.doubts)
 
     def _decide(self, tool: str, name: str, found: Sequence[Agreement]) -> None:
         """Find the rules for one argument of one tool, in all calls of it."""
@@ -93,17 +102,17 @@ class Drafter:
         if bound and whys and not _WILD.isdisjoint(glob):
             # A glob cannot be written as a plain name: free in one call is then free in all.
             bound = []
-        word = _common([one.rule for one in bound], bound)
+        word = _common(bound)
         places = {place for one in bound for place in one.why}
         if word == "one_of" and places:
-            # Accepted values are compared as a whole: what is free within one of them would not be.
+            # Accepted values are compared as a whole: a place within one of them cannot be left free.
             bound, whys = [], "differs from run to run"
         if not bound:
             self._rule(tool, (name,), "ignore", whys)
             self._ignored[tool, name] = {(name,)}
             return
         if whys:
-            self.rules.volatile[glob] = whys
+            self.volatile[glob] = whys
         for place in sorted(places, key=repr):
             self._rule(tool, place, "ignore", _joined([one.why.get(place) for one in bound]))
         self._ignored[tool, name] = places
@@ -115,84 +124,51 @@ class Drafter:
             self._rule(tool, place, rule, _REASONS[rule])
 
     def _rule(self, tool: str, place: Place, word: str, why: str) -> None:
-        key = spelled(tool, place)
+        """Keep a rule under its key: a tool, an argument, and a path below it."""
+        key = tool if _PLAIN.fullmatch(tool) else f"[{json.dumps(tool)}]"
+        for step in place:
+            if step is None:
+                key += "[*]"
+            else:
+                key += f".{step}" if _PLAIN.fullmatch(step) else f"[{json.dumps(step)}]"
         if len(key) > _MAX_KEY:
             self._unspelled.add(tool)
         else:
-            self.rules.arguments[key] = (word, why)
-
-    def _args(self, tool: str, arguments: _Arguments) -> tuple[JsonObject, list[str]]:
-        args: JsonObject = {}
-        free: list[str] = []
-        for name, found in arguments.items():
-            ignored = self._ignored[tool, name]
-            if (name,) in ignored:
-                continue
-            if found.why_free is not None:
-                free.append(f"free: {name} ({found.why_free})")
-                continue
-            values = [without(value, (name,), ignored) for value in found.values]
-            args[name] = values if self._words[tool, name] == "one_of" else values[0]
-        return args, free
-
-
-_REASONS: Mapping[str, str] = {
-    "casefold": "the runs differ in upper and lower case",
-    "datetime": "the runs write the same time in several ways",
-    "lenient": "in any order",
-    "one_of": "any of the values that the runs had",
-}
+            self.arguments[key] = (word, why)
 
 
 def _joined(whys: Sequence[str | None]) -> str:
     return "; ".join(dict.fromkeys(why for why in whys if why is not None))
 
 
-def _common(words: Sequence[RuleWord], bound: Sequence[Agreement]) -> RuleWord:
-    """Return the rule for calls that need these rules; accepted values can stand for any of them."""
-    needed = set(words) - {"exact"}
+def _common(bound: Sequence[Agreement]) -> RuleWord:
+    """Return the rule that holds for all calls; accepted values can stand for any other rule."""
+    needed: set[RuleWord] = {one.rules[one.place] for one in bound if one.place in one.rules}
     if not needed:
         return "exact"
-    if len(needed) > 1:
-        return "one_of"
-    (word,) = needed
+    word = needed.pop()
     holds_lists = all(isinstance(value, list) for one in bound for value in one.values)
-    return word if word != "lenient" or holds_lists else "one_of"
-
-
-def spelled(tool: str, place: Place) -> str:
-    """Write the key of a rule: a tool, an argument, and a path below it."""
-    key = tool if _PLAIN.fullmatch(tool) else f"[{json.dumps(tool)}]"
-    for step in place:
-        if step is None:
-            key += "[*]"
-        elif _PLAIN.fullmatch(step):
-            key += f".{step}"
-        else:
-            key += f"[{json.dumps(step)}]"
-    return key
+    return "one_of" if needed or (word == "lenient" and not holds_lists) else word
 
 
 # A call that no run makes: the case fails until somebody has put the right calls in its place.
 PLACEHOLDER = "correct_this_case"
-
-
-_MAX_TRACES = 5
-_CORRECTION = DraftCall(
+_CORRECTION = ExpectedSlot(
     name=PLACEHOLDER,
-    args=None,
-    is_optional=False,
+    arguments=None,
     why=("nobody calls this: put the calls here that would have been right",),
 )
+_MAX_TRACES = 5
+_Slots = tuple[ExpectedSlot, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftCase:
-    """What one case expects. `case` is `None` where nothing names it, so that every run is meant."""
+    """The calls of one case. `case` is `None` where nothing names it, so that every run is meant."""
 
     case: Case | None
-    calls: tuple[DraftCall, ...]
     notes: tuple[str, ...]
+    calls: tuple[DraftCall, ...] = ()
 
     @property
     def expected(self) -> tuple[DraftCall, ...]:
@@ -202,16 +178,16 @@ class DraftCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftCriterion:
-    """One criterion; several cases only where they stand in a reference file."""
+    """One criterion; several cases only where a reference file holds them."""
 
     name: str
     cases: tuple[DraftCase, ...]
-    rules: Rules
+    rules: Drafter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """All that goes into the files. `tools` is what the criteria look at: `writes`, globs, or all for `None`."""
+    """The content of the files. `tools` is what the criteria look at: `writes`, globs, or all for `None`."""
 
     criteria: tuple[DraftCriterion, ...]
     scope: TrajectoryScope
@@ -219,17 +195,6 @@ class Document:
     case_key: str
     runs: int
     is_promoted: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Slots:
-    """What one case expects before it is written, with doubts beside each call."""
-
-    case: Case | None
-    slots: tuple[ExpectedSlot, ...]
-    doubts: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-    needs_placeholder: bool = False
 
 
 def document(
@@ -241,31 +206,26 @@ def document(
     is_one_criterion: bool,
 ) -> Document:
     """Put together the document: one criterion for all cases, or one a case."""
-    found: list[_Slots] = []
+    cases: list[tuple[DraftCase, _Slots]] = []
     for task in tasks:
         if is_promoted:
-            case = _promoted(task.runs[0])
+            cases.append(_promoted(task.runs[0]))
         else:
             slots = expected_slots(task.runs)
-            case = _Slots(case=task.case, slots=slots, doubts=((),) * len(slots), notes=tuple(_notes(task, slots)))
-        found.append(case)
+            cases.append((DraftCase(case=task.case, notes=tuple(_notes(task, slots))), slots))
     if is_one_criterion:
-        _check_cases(found)
-    runs = [run for task in tasks for run in task.runs]
-    groups = [found] if is_one_criterion else [[one] for one in found]
-    taken: set[str] = set()
-    names = [unique(_name(one, is_promoted=is_promoted), taken) for one in found]
-    if is_one_criterion:
-        names = ["expected-calls"]
+        _check_cases([one.case for one, _ in cases])
+        groups = [("expected-calls", cases)]
+    else:
+        taken: set[str] = set()
+        groups = [(unique(_name(one.case, is_promoted=is_promoted), taken), [(one, slots)]) for one, slots in cases]
     criteria: list[DraftCriterion] = []
-    for name, group in zip(names, groups, strict=True):
-        drafter = Drafter([one.slots for one in group])
-        drafts: list[DraftCase] = []
-        for one in group:
-            calls = (*drafter.calls(one), *((_CORRECTION,) if one.needs_placeholder else ()))
-            drafts.append(DraftCase(case=one.case, calls=calls, notes=one.notes))
-        criteria.append(DraftCriterion(name=name, cases=tuple(drafts), rules=drafter.rules))
-    needs_placeholder = any(one.needs_placeholder for one in found)
+    for name, group in groups:
+        drafter = Drafter(slots for _, slots in group)
+        drafts = tuple(replace(one, calls=tuple(drafter.calls(slots))) for one, slots in group)
+        criteria.append(DraftCriterion(name=name, cases=drafts, rules=drafter))
+    runs = [run for task in tasks for run in task.runs]
+    needs_placeholder = any(_CORRECTION in slots for _, slots in cases)
     return Document(
         criteria=tuple(criteria),
         scope="conversation" if any(len(run.traces) > 1 for run in runs) else "trace",
@@ -276,32 +236,40 @@ def document(
     )
 
 
-def _promoted(run: RecordedRun) -> _Slots:
+def _promoted(run: RecordedRun) -> tuple[DraftCase, _Slots]:
     """Take the calls of a failing run, each with the reasons why it may be wrong."""
     words = {fault: f"{fault.criterion}: {fault.explanation}" for fault in run.faults}
     keys = {call.key for call in run.calls}
     whole = dict.fromkeys(text for fault, text in words.items() if fault.call is None or fault.call not in keys)
     slots: list[ExpectedSlot] = []
-    doubts: list[tuple[str, ...]] = []
     for call in run.calls:
-        failure = () if call.failure is None else (call.failure,)
-        faults = dict.fromkeys(text for fault, text in words.items() if fault.call == call.key)
-        doubts.append((*failure, *faults))
+        doubts = () if call.failure is None else (call.failure,)
+        doubts = (*doubts, *dict.fromkeys(text for fault, text in words.items() if fault.call == call.key))
         # A call is shown as it was made, but for secrets: a value that came from nowhere may have to be corrected.
         certain = {place: freedom for place, freedom in call.free.items() if freedom.is_certain}
-        slots.append(slot_of(replace(call, free=certain) if doubts[-1] else call))
-    doubted = [call for call, why in zip(run.calls, doubts, strict=True) if why]
-    return _Slots(
-        case=run.case if run.case is not None else f"promoted-{run.trace_id[:16]}",
-        slots=tuple(slots),
-        doubts=tuple(doubts),
-        notes=tuple(_promotion_notes(run, whole, is_faulted=bool(whole or doubted))),
-        # Nothing would be expected, or just the calls of the run.
-        needs_placeholder=len(doubted) == len(slots) or all(call.failure is not None for call in doubted),
-    )
+        made = expected_slot(call.name, [with_fields(call, free=certain) if doubts else call], 1)
+        slots.append(replace(made, doubts=doubts))
+    doubted = [call for call, slot in zip(run.calls, slots, strict=True) if slot.doubts]
+    # Nothing would be expected, or just the calls of the run.
+    if len(doubted) == len(slots) or all(call.failure is not None for call in doubted):
+        slots.append(_CORRECTION)
+    moment = datetime.fromtimestamp(run.start_ns / 1e9, UTC).isoformat(timespec="seconds")
+    where = [f"service {run.service}"] if run.service else []
+    version = [f"version {run.version}"] if run.version else []
+    notes = [f"promoted from a failing run: {', '.join([f'trace {run.trace_id}', moment, *where, *version])}"]
+    if run.case is None:
+        notes.append(
+            "the run names no case: give the runs that are to do better the attribute of `when`, with its value"
+        )
+    notes += [f"user: {text}" for text in run.inputs]
+    notes += [f"failed: {text}" for text in whole]
+    if not whole and not doubted:
+        notes.append("no criterion fails on the run: which call is wrong has to be found by hand")
+    case = run.case if run.case is not None else f"promoted-{run.trace_id[:16]}"
+    return DraftCase(case=case, notes=tuple(notes)), tuple(slots)
 
 
-def _notes(task: Task, slots: Sequence[ExpectedSlot]) -> Iterator[str]:
+def _notes(task: Task, slots: _Slots) -> Iterator[str]:
     """Yield the traces of a task, and doubts about them."""
     runs = task.runs
     traces = [run.trace_id for run in runs[:_MAX_TRACES]]
@@ -321,31 +289,16 @@ def _notes(task: Task, slots: Sequence[ExpectedSlot]) -> Iterator[str]:
         yield f"`{criterion}` fails on {which} (trace {failing[0].trace_id}): was it a good one?"
 
 
-def _promotion_notes(run: RecordedRun, whole: Iterable[str], *, is_faulted: bool) -> Iterator[str]:
-    moment = datetime.fromtimestamp(run.start_ns / 1e9, UTC).isoformat(timespec="seconds")
-    where = [f"service {run.service}"] if run.service else []
-    version = [f"version {run.version}"] if run.version else []
-    yield f"promoted from a failing run: {', '.join([f'trace {run.trace_id}', moment, *where, *version])}"
-    if run.case is None:
-        yield "the run names no case: give the runs that are to do better the attribute of `when`, with its value"
-    for text in run.inputs:
-        yield f"user: {text}"
-    for text in whole:
-        yield f"failed: {text}"
-    if not is_faulted:
-        yield "no criterion fails on the run: which call is wrong has to be found by hand"
-
-
-def _check_cases(found: Sequence[_Slots]) -> None:
-    """Raise `RecordingError` for what a reference file cannot hold: a case without a name, or one twice."""
+def _check_cases(cases: Sequence[Case | None]) -> None:
+    """Raise `RecordingError` for a case without a name, or a name twice: a reference file cannot hold either."""
     seen: set[str] = set()
-    for one in found:
-        if one.case is None:
+    for case in cases:
+        if case is None:
             raise RecordingError(
                 "the runs name no case, by which a reference file is looked up",
                 hint="`--key` names the attribute that does; without `--references` they become a criterion of their own",
             )
-        text = case_text(one.case)
+        text = case_text(case)
         if text in seen:
             raise RecordingError(
                 f"several references would be of case `{shortened(text, 80)}`",
@@ -354,8 +307,106 @@ def _check_cases(found: Sequence[_Slots]) -> None:
         seen.add(text)
 
 
-def _name(case: _Slots, *, is_promoted: bool) -> str:
-    if case.case is None:
+def _name(case: Case | None, *, is_promoted: bool) -> str:
+    if case is None:
         return "expected-calls"
-    is_named = is_promoted and str(case.case).startswith("promoted-")
-    return criterion_name(str(case.case) if is_named else f"expect-{case.case}")
+    is_named = is_promoted and str(case).startswith("promoted-")
+    return criterion_name(str(case) if is_named else f"expect-{case}")
+
+
+_COMMENT_LENGTH, _WIDTH = 1000, 110
+_STEP = "  "
+
+
+def criteria_lines(document: Document, references: str | None) -> Iterator[str]:
+    """Yield the lines of a criteria file; `references` is the path of the file that holds the expected calls."""
+    runs = "1 run" if document.runs == 1 else f"{document.runs} runs"
+    yield from _comments(
+        f"Written by `toolgauge expect` from {runs}. It holds values of recorded runs: read it before you share it."
+    )
+    if document.is_promoted:
+        yield from _comments(
+            "A failing run is no reference: correct each call that is marked CORRECT. Until then the case fails."
+        )
+    yield "criteria:"
+    for criterion in document.criteria:
+        for case in criterion.cases if references is None else ():
+            yield from _indented(chain.from_iterable(map(_comments, case.notes)), 1)
+        yield f"{_STEP}- name: {criterion.name}"
+        yield from _indented(_keys(document, criterion, references), 2)
+
+
+def reference_lines(document: Document) -> Iterator[str]:
+    """Yield the lines of a reference file."""
+    for case in chain.from_iterable(criterion.cases for criterion in document.criteria):
+        # Only cases with a name are in a reference file.
+        name = case_text("" if case.case is None else case.case)
+        line: JsonObject = {"case": name, "expected": [call.as_json() for call in case.expected]}
+        # The notes that a criteria file has as comments.
+        notes = [shortened(note, _COMMENT_LENGTH) for note in case.notes]
+        for call in case.calls:
+            if call.doubts:
+                doubts = shortened(f"CORRECT: {', '.join(call.doubts)}", _COMMENT_LENGTH)
+                notes.append(f"{doubts}: {json.dumps(call.as_json())}")
+            elif call.why:
+                notes.append(shortened(f"{call.name}: {', '.join(call.why)}", _COMMENT_LENGTH))
+        if notes:
+            line["note"] = "; ".join(notes)
+        yield json.dumps(line)
+
+
+def _keys(document: Document, criterion: DraftCriterion, references: str | None) -> Iterator[str]:
+    yield "evaluator: tool_call_f1"
+    case = criterion.cases[0]
+    if references is None and case.case is None:
+        yield _comment("every run is held against this: a `when` names those that are meant")
+    elif references is None:
+        yield f"when: {yaml_line({'attributes': {document.case_key: case.case}})}"
+    if document.scope == "conversation":
+        yield "scope: conversation"
+    if document.tools is not None:
+        tools = document.tools if isinstance(document.tools, str) else yaml_line(document.tools)
+        yield f"tools: {tools}"
+    if not isinstance(document.tools, str):
+        yield "failed_calls: ignore"
+    if references is None:
+        yield "expected:" if case.expected else "expected: []"
+        for call in case.calls:
+            yield from _indented(chain.from_iterable(_comments(f"CORRECT: {doubt}") for doubt in call.doubts), 1)
+            mark = "# " if call.doubts else ""
+            yield from _indented((f"{mark}{line}" for line in _call(call)), 1)
+    else:
+        yield f"reference: {yaml_line({'file': references, 'key': document.case_key})}"
+    if criterion.rules.arguments:
+        yield "arguments:"
+        for place, (word, why) in sorted(criterion.rules.arguments.items()):
+            yield f"{_STEP}{yaml_key(place)}: {word}  {_comment(why)}"
+    if criterion.rules.volatile:
+        yield "volatile:"
+        for glob, why in sorted(criterion.rules.volatile.items()):
+            yield f"{_STEP}- {yaml_line(glob)}  {_comment(f'where it is not expected: {why}')}"
+
+
+def _call(call: DraftCall) -> Iterator[str]:
+    yield from chain.from_iterable(map(_comments, call.why))
+    yield f"- name: {yaml_line(call.name)}"
+    if call.args is not None:
+        yield f"{_STEP}args:" if call.args else f"{_STEP}args: {{}}"
+        yield from (f"{_STEP * 2}{yaml_key(name)}: {yaml_line(value)}" for name, value in call.args.items())
+    if call.is_optional:
+        yield f"{_STEP}optional: true"
+
+
+def _comment(text: str) -> str:
+    """Write a comment behind something else."""
+    return f"# {shortened(text, _WIDTH)}"
+
+
+def _comments(text: str) -> Iterator[str]:
+    """Yield the lines of a comment by itself."""
+    lines = wrap(shortened(text, _COMMENT_LENGTH), _WIDTH, subsequent_indent=_STEP)
+    return (f"# {line}" for line in lines)
+
+
+def _indented(lines: Iterator[str], depth: int) -> Iterator[str]:
+    return (f"{_STEP * depth}{line}" for line in lines)

@@ -1,25 +1,24 @@
-"""Counts on how many runs of a recording each criterion fired, against labels where there are any, and its cost.
+"""Counts and reports on how many runs of a recording each criterion fired, against labels where there are any, and its cost.
 
 A run is a labelled trace or conversation, else a conversation, or a trace without one. One fail in it is a firing.
+The same recording gives the same report, byte for byte.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import sqrt
-from typing import TypeAlias
 
 from toolgauge.authoring.labels import Labelled, LabelSet
-from toolgauge.judge.disabled import DisabledJudges
-from toolgauge.judge.inquiry import questions
-from toolgauge.model.json import JsonObject
+from toolgauge.judge.inquiry import DisabledJudges, questions
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Inquiry, Question
-from toolgauge.model.outcomes import Scorecard, outcome_word
+from toolgauge.model.outcomes import OutcomeWord, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.findings import CriterionCounts
-from toolgauge.report.terminal import printable
+from toolgauge.report.terminal import PLAIN, Style, aligned, printable, shortened
 from toolgauge.score.criterion import Criterion
 
 
@@ -95,13 +94,10 @@ class Share:
 
     def as_object(self) -> JsonObject:
         """Describe it for `--json`."""
-        interval = self.interval
-        return {
-            "count": self.count,
-            "of": self.of,
-            "share": None if self.value is None else round(self.value, 6),
-            "interval": None if interval is None else [round(end, 6) for end in interval],
-        }
+        found: JsonObject = {"count": self.count, "of": self.of, "share": None, "interval": None}
+        if self.value is not None and self.interval is not None:
+            found |= {"share": round(self.value, 6), "interval": [round(end, 6) for end in self.interval]}
+        return found
 
     def __str__(self) -> str:
         if self.value is None or self.interval is None:
@@ -123,6 +119,12 @@ class _Unit:
     judged: int = 0
     fired: int = 0
 
+    @property
+    def run(self) -> Labelled:
+        """The run that it is a part of, unless a label names another."""
+        is_conversation = self.conversation_id is not None
+        return Labelled(is_conversation=is_conversation, id=self.conversation_id or self.trace_id)
+
 
 @dataclass(slots=True)
 class _Run:
@@ -134,7 +136,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firings:
-    """On how many runs one criterion fired, of those it judged, with the first trace of the first few."""
+    """The runs on which one criterion fired, of the runs that it judged, with the first trace of the first few."""
 
     runs: Share
     trace_ids: tuple[str, ...]
@@ -142,7 +144,7 @@ class Firings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """One criterion beside the labels of one source: of the runs with each label that it judged, those on which it fired."""
+    """One criterion beside the labels of one source: the runs on which it fired, of the runs with each label that it judged."""
 
     passed: Share
     failed: Share
@@ -167,69 +169,57 @@ class Agreement:
         return Share(self.failed.count + quiet, self.failed.of + self.passed.of)
 
 
-# The run of a unit with its label; `None` leaves the unit out.
-_RunOf: TypeAlias = Callable[[_Unit], tuple[Labelled, bool | None] | None]
-
-
 class Backtest:
     """Counts results by criterion, and keeps a few bits and ids for each trace of the recording."""
 
     def __init__(self, criteria: Sequence[Criterion]) -> None:
         self.criteria = tuple(criteria)
         self.results = {criterion.name: CriterionCounts(criterion.name) for criterion in criteria}
-        self._bits = {criterion.name: 1 << number for number, criterion in enumerate(criteria)}
-        # One more for all criteria together.
-        self._together = 1 << len(criteria)
+        # One bit a criterion, and one for all criteria together.
+        self._bits = tuple(1 << number for number in range(len(criteria) + 1))
+        self._bit_of = dict(zip(self.results, self._bits, strict=False))
         self._units: dict[Labelled, _Unit] = {}
         self.trajectories = 0
         self.first_ns: int | None = None
         self.last_ns = 0
 
     def add(self, scorecard: Scorecard) -> None:
-        """Count the results of a trajectory; those of judges come in a scorecard of their own."""
+        """Count the results of a trajectory; the results of judges come in a scorecard of their own."""
         trajectory = scorecard.trajectory
         if not scorecard.by_judges:
             self.trajectories += 1
             if trajectory.start_ns > 0:
                 self.first_ns = min(self.first_ns or trajectory.start_ns, trajectory.start_ns)
             self.last_ns = max(self.last_ns, trajectory.end_ns)
-        is_conversation = trajectory.scope == "conversation" and trajectory.conversation_id is not None
-        name = trajectory.conversation_id if is_conversation else None
-        place = Labelled(is_conversation=is_conversation, id=name or trajectory.trace_id)
-        unit = self._units.get(place)
-        if unit is None:
-            unit = _Unit(trajectory.trace_id, trajectory.conversation_id, is_conversation)
-            self._units[place] = unit
+        trace_id, conversation_id = trajectory.trace_id, trajectory.conversation_id
+        is_conversation = trajectory.scope == "conversation" and conversation_id is not None
+        place = Labelled(is_conversation=is_conversation, id=(conversation_id if is_conversation else None) or trace_id)
+        unit = self._units.setdefault(place, _Unit(trace_id, conversation_id, is_conversation))
         for result in scorecard.results:
-            word = outcome_word(result.outcome)
+            word, bits = outcome_word(result.outcome), self._bit_of[result.criterion] | self._bits[-1]
             self.results[result.criterion].add(result.outcome)
             if word in ("pass", "fail") and result.can_fail:
-                unit.judged |= self._bits[result.criterion] | self._together
+                unit.judged |= bits
             if word == "fail":
-                unit.fired |= self._bits[result.criterion] | self._together
+                unit.fired |= bits
 
     @property
     def runs(self) -> int:
         """The number of conversations, and of traces without one."""
-        return len({_unlabelled(unit) for unit in self._units.values()})
+        return len({unit.run for unit in self._units.values()})
 
     def seen(self) -> Iterator[Labelled]:
-        """Yield all that a label may be on."""
+        """Yield everything that a label may be on."""
         for unit in self._units.values():
             yield Labelled(is_conversation=False, id=unit.trace_id)
             if unit.conversation_id is not None:
                 yield Labelled(is_conversation=True, id=unit.conversation_id)
 
     def firings(self) -> tuple[Firings, ...]:
-        """Return on how many runs each criterion fired; the last one is of all criteria together."""
-        runs, examples = self._folded(lambda unit: (_unlabelled(unit), None))
-        bits = self._all_bits()
+        """Return the runs on which each criterion fired; the last one is of all criteria together."""
+        runs, examples = self._folded(lambda unit: (unit.run, None))
         return tuple(
-            Firings(
-                runs=_share(runs, bit),
-                trace_ids=tuple(examples.get((bit, None), ())),
-            )
-            for bit in bits
+            Firings(runs=_share(runs, bit), trace_ids=tuple(examples.get((bit, None), ()))) for bit in self._bits
         )
 
     def agreements(self, labels: LabelSet) -> tuple[Agreement, ...]:
@@ -250,24 +240,25 @@ class Backtest:
                 false_alarms=tuple(examples.get((bit, True), ())),
                 missed=tuple(run.first_trace for run in failed if run.judged & bit and not run.fired & bit)[:EXAMPLES],
             )
-            for bit in self._all_bits()
+            for bit in self._bits
         )
 
-    def _all_bits(self) -> tuple[int, ...]:
-        return (*self._bits.values(), self._together)
+    def _folded(
+        self, run_of: Callable[[_Unit], tuple[Labelled, bool | None] | None]
+    ) -> tuple[list[_Run], dict[tuple[int, bool | None], list[str]]]:
+        """Join units to runs, and leave out units for which `run_of` returns `None`.
 
-    def _folded(self, run_of: _RunOf) -> tuple[list[_Run], dict[tuple[int, bool | None], list[str]]]:
-        """Join units to runs; beside them are the first traces on which each criterion fired, by the verdict on the run."""
+        Beside the runs are the first traces on which each criterion fired, by the verdict on the run.
+        """
         runs: dict[Labelled, _Run] = {}
         examples: dict[tuple[int, bool | None], list[str]] = {}
-        bits = self._all_bits()
         for unit in self._units.values():
             found = run_of(unit)
             if found is None:
                 continue
             key, passed = found
             run = runs.setdefault(key, _Run(unit.trace_id, passed))
-            for bit in bits if unit.fired & ~run.fired else ():
+            for bit in self._bits if unit.fired & ~run.fired else ():
                 shown = examples.setdefault((bit, passed), [])
                 if unit.fired & ~run.fired & bit and len(shown) < EXAMPLES:
                     shown.append(unit.trace_id)
@@ -276,10 +267,152 @@ class Backtest:
         return list(runs.values()), examples
 
 
-def _unlabelled(unit: _Unit) -> Labelled:
-    is_conversation = unit.conversation_id is not None
-    return Labelled(is_conversation=is_conversation, id=unit.conversation_id or unit.trace_id)
-
-
 def _share(runs: Sequence[_Run], bit: int) -> Share:
     return Share(sum(bool(run.fired & bit) for run in runs), sum(bool(run.judged & bit) for run in runs))
+
+
+TOGETHER = "all together"
+_WORDS: tuple[OutcomeWord, ...] = ("pass", "fail", "error", "not_evaluated")
+_NAME_LENGTH = 60
+_HEADS = ("criterion", "level", "pass", "fail", "error", "runs flagged", "share [95 %]", "not evaluated")
+_LABEL_HEADS = ("criterion", "on passed", "on failed", "not judged", "precision", "recall", "agreement")
+
+
+class Report:
+    """The findings on each criterion, and last on all together: the firings and the agreement with each label set."""
+
+    def __init__(
+        self, backtest: Backtest, labels: Sequence[LabelSet], judge_calls: Mapping[str, int], explains: str
+    ) -> None:
+        """`explains` is the command that explains a trace."""
+        self._explains = explains
+        self._backtest, self._judge_calls = backtest, judge_calls
+        self._firings = backtest.firings()
+        self._labels = [(one, backtest.agreements(one)) for one in labels]
+        # All criteria but default ones without results.
+        self._shown = [
+            (number, one, printable(one.name) + (" (shadow)" if one.enforce == "shadow" else ""))
+            for number, one in enumerate(backtest.criteria)
+            if backtest.results[one.name].words or not one.is_default
+        ]
+
+    def as_object(self) -> JsonObject:
+        """Describe it for `--json`."""
+        backtest, criteria = self._backtest, list[Json]()
+        for number, criterion in enumerate(backtest.criteria):
+            counts, can_fail = backtest.results[criterion.name], criterion.pass_at > 0
+            described: JsonObject = {
+                "criterion": criterion.name,
+                "revision": criterion.revision,
+                "evaluator": criterion.evaluator_name,
+                "level": criterion.evaluator.level,
+                "enforce": criterion.enforce,
+                "can_fail": can_fail,
+                "results": {word: counts.words[word] for word in _WORDS},
+                "reasons": dict(_by_count(counts)),
+                "judge_calls": self._judge_calls.get(criterion.name, 0),
+            }
+            criteria.append(described | self._runs_object(number, can_fail=can_fail))
+        return {
+            "trajectories": backtest.trajectories,
+            "runs": backtest.runs,
+            "first_ns": backtest.first_ns,
+            "last_ns": backtest.last_ns or None,
+            "labels": [
+                {
+                    "name": labels.name,
+                    "passed": sum(verdict is True for verdict in labels.verdicts.values()),
+                    "failed": sum(verdict is False for verdict in labels.verdicts.values()),
+                    "contradicted": labels.contradicted,
+                    "unread": labels.unread,
+                    "unmatched": len(labels.unmatched(set(backtest.seen()))),
+                }
+                for labels, _ in self._labels
+            ],
+            "criteria": criteria,
+            "all_together": self._runs_object(-1, can_fail=True),
+        }
+
+    def _runs_object(self, number: int, *, can_fail: bool) -> JsonObject:
+        labels: list[Json] = []
+        for one, agreements in self._labels if can_fail else ():
+            agreement = agreements[number]
+            labels.append(
+                {
+                    "label": one.name,
+                    "passed_runs": agreement.passed.as_object(),
+                    "failed_runs": agreement.failed.as_object(),
+                    "not_judged": agreement.not_judged,
+                    "precision": agreement.precision.as_object(),
+                    "recall": agreement.recall.as_object(),
+                    "agreement": agreement.agreement.as_object(),
+                    "false_alarms": list(agreement.false_alarms),
+                    "missed": list(agreement.missed),
+                }
+            )
+        firings = self._firings[number]
+        return {"fired": firings.runs.as_object(), "trace_ids": list[Json](firings.trace_ids), "labels": labels}
+
+    def lines(self, style: Style = PLAIN) -> Iterator[str]:
+        """Write tables: results and runs of each criterion, then the criteria beside each label set, then traces to look at."""
+        yield f"{self._backtest.trajectories} trajectories of {self._backtest.runs} runs"
+        yield ""
+        rows = list[tuple[str, ...]]()
+        for number, criterion, title in self._shown:
+            counts, runs = self._backtest.results[criterion.name], self._firings[number].runs
+            words = (str(counts.words[word]) for word in ("pass", "fail", "error"))
+            fired = (_plain(runs), str(runs)) if criterion.pass_at > 0 else ("never fails", "-")
+            count = counts.words["not_evaluated"]
+            unseen = f"{count}: {', '.join(f'{reason} {of}' for reason, of in _by_count(counts))}" if count else "0"
+            rows.append((title, criterion.evaluator.level, *words, *fired, unseen))
+        together = self._firings[-1].runs
+        rows.append((TOGETHER, "-", "", "", "", _plain(together), str(together), ""))
+        yield from _table(_HEADS, rows, style)
+        for labels, agreements in self._labels:
+            yield ""
+            verdicts = list(labels.verdicts.values())
+            parts = [f"{verdicts.count(True)} passed", f"{verdicts.count(False)} failed"]
+            if labels.contradicted:
+                parts.append(f"{labels.contradicted} with different verdicts, left out")
+            yield f"labels `{shortened(labels.name, _NAME_LENGTH)}`: {', '.join(parts)}"
+            failing = [(title, agreements[number]) for number, one, title in self._shown if one.pass_at > 0]
+            rows = list[tuple[str, ...]]()
+            for title, one in (*failing, (TOGETHER, agreements[-1])):
+                shares = (str(share) for share in (one.precision, one.recall, one.agreement))
+                rows.append((title, _plain(one.passed), _plain(one.failed), str(one.not_judged), *shares))
+            yield from _table(_LABEL_HEADS, rows, style)
+        found = [(what, traces) for what, traces in self._traces() if traces]
+        if found:
+            yield ""
+            yield style.head(f"traces to look at first, as in `{self._explains}`")
+        for what, traces in found:
+            yield f"  {what}"
+            yield from (f"    {trace}" for trace in traces)
+        if total := sum(self._judge_calls.values()):
+            yield ""
+            counts = sorted(self._judge_calls.items())
+            calls = ", ".join(f"`{printable(name)}` {count}" for name, count in counts if count)
+            yield f"judge calls that `toolgauge serve` would make: at least {total} ({calls})"
+
+    def _traces(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield traces with a heading; a failure that a single criterion misses may be found by another."""
+        for number, _, title in self._shown if not self._labels else ():
+            yield f"`{title}` fired", self._firings[number].trace_ids
+        for labels, agreements in self._labels:
+            by = f" by `{shortened(labels.name, _NAME_LENGTH)}`" if len(self._labels) > 1 else ""
+            for number, _, title in self._shown:
+                yield f"`{title}` fired, labelled as passed{by}", agreements[number].false_alarms
+            yield f"no criterion fired, labelled as failed{by}", agreements[-1].missed
+
+
+def _by_count(counts: CriterionCounts) -> list[tuple[str, int]]:
+    return sorted(counts.reasons.items(), key=lambda entry: (-entry[1], entry[0]))
+
+
+def _plain(share: Share) -> str:
+    return f"{share.count} of {share.of}"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> Iterator[str]:
+    head, *lines = aligned((heads, *rows))
+    yield from (style.head(head), *lines)

@@ -67,11 +67,11 @@ class Freedoms:
         self._phrases = 0
 
     def before(self, call: ToolCall) -> None:
-        """Take what could be known when this call was asked for."""
+        """Take everything known when this call was requested."""
         self._seen.before(call)
 
     def note_made(self, call: ToolCall) -> None:
-        """Take the ids that first appear in the result of a call which changed something: it has made them."""
+        """Take the new ids in the result of a call that changed something: it has made them."""
         if not isinstance(call.result, Recorded):
             return
         arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
@@ -85,7 +85,7 @@ class Freedoms:
                 self._made.setdefault(text, call.name)
 
     def too_much(self, args: JsonObject) -> str | None:
-        """Return why arguments are no reference for others; `None` where they can be one."""
+        """Return the reason why arguments cannot be a reference for others; `None` where they can."""
         values, masked = 0, self._redactor.masked
         stack: list[tuple[Json, int]] = [(args, 0)]
         while stack:
@@ -141,7 +141,7 @@ class Freedoms:
         return free
 
     def _of_text(self, value: Value, text: str, tool: str) -> Freedom | None:
-        """Return why this text stays out of a reference; `None`: it belongs in."""
+        """Return the reason to leave a text out of a reference; `None` keeps it."""
         if len(text) > _MAX_TEXT:
             return _LONG_TEXT
         if not is_writable(text):
@@ -156,9 +156,9 @@ class Freedoms:
                     case "user":
                         return None
                     case "system":
-                        # What instructions say of days is mostly which day it is.
+                        # A day in instructions is mostly the day of the run.
                         return _CLOCK
-                    case _ if self._is_now(text):
+                    case _ if self._is_today(text.strip()):
                         return _CLOCK
                     case None:
                         return _DAY
@@ -167,9 +167,15 @@ class Freedoms:
                     case _:
                         return None
             case "text":
-                return None if self._is_agreed(text, tool) else _TEXT
+                if len(text) > _LONGEST_PHRASE or self._phrases >= _MAX_PHRASES:
+                    return _TEXT
+                self._phrases += 1
+                phrase, seen = value_forms.folded(text.strip()), self._seen
+                # Spelled in the tool's definition, or by the user or the instructions.
+                is_agreed = any(texts.has_phrase(phrase) for texts in (seen.schema(tool), seen.user, seen.system))
+                return None if is_agreed else _TEXT
             case "uuid":
-                # Nobody types one, so that one without an origin is made up even where not everything was recorded.
+                # Nobody types a UUID: without an origin it is made up even where not everything was recorded.
                 return _UNSEEN_ID if origin(value, tool, self._seen) is None else None
             case "identifier":
                 return None if self._is_known(value, tool) else _UNSEEN_ID
@@ -177,24 +183,14 @@ class Freedoms:
                 return None if self._is_known(value, tool) else _UNSEEN
 
     def _is_known(self, value: Value, tool: str) -> bool:
-        """Return whether a value had been seen, or could have been in what was not recorded."""
+        """Return whether a value had been seen, or may be in an unrecorded part of the run."""
         return origin(value, tool, self._seen) is not None or self._seen.gap is not None
 
-    def _is_now(self, text: str) -> bool:
-        found = moment(text.strip())
-        if found is None or found.day is None or _TODAY.match(text.strip()) is None:
+    def _is_today(self, text: str) -> bool:
+        found = moment(text)
+        if found is None or found.day is None or _TODAY.match(text) is None:
             return False
-        days = (int(time_ns // _DAY_NS) + _EPOCH_DAY for time_ns in self._times_ns)
-        return any(abs(found.day - day) <= 1 for day in days)
-
-    def _is_agreed(self, text: str, tool: str) -> bool:
-        """Return whether a text is spelled in the tool's definition, or by the user or the instructions."""
-        if len(text) > _LONGEST_PHRASE or self._phrases >= _MAX_PHRASES:
-            return False
-        self._phrases += 1
-        phrase = value_forms.folded(text.strip())
-        seen = self._seen
-        return any(texts.has_phrase(phrase) for texts in (seen.schema(tool), seen.user, seen.system))
+        return any(abs(found.day - int(time_ns // _DAY_NS) - _EPOCH_DAY) <= 1 for time_ns in self._times_ns)
 
 
 def without_long_texts(value: Json) -> Json:
@@ -224,5 +220,5 @@ def place_of(steps: tuple[str | int | None, ...]) -> Place:
 
 
 def _text_of(content: str | float) -> str:
-    """Write a value as text; numbers that are too large to be ids are none."""
+    """Write a value as text, a number that is too large for an id as an empty one."""
     return content if isinstance(content, str) else str(content) if abs(content) < _LARGEST_NUMBER else ""

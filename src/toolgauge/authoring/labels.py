@@ -37,7 +37,7 @@ class LabelSet:
 
     name: str
     verdicts: dict[Labelled, bool | None] = field(default_factory=dict[Labelled, bool | None])
-    # Values that are no verdicts: how many, and the first.
+    # The number of values that cannot be read as verdicts, and the first of them.
     unread: int = 0
     first_unread: str = ""
 
@@ -78,10 +78,8 @@ class LabelSet:
         out = StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow((_TRACE, _CONVERSATION, _VERDICT))
-        for labelled, passed in sorted(
-            self.verdicts.items(), key=lambda entry: (entry[0].is_conversation, entry[0].id)
-        ):
-            if passed is not None:
+        for labelled in sorted(self.verdicts, key=lambda one: (one.is_conversation, one.id)):
+            if (passed := self.verdicts[labelled]) is not None:
                 ids = ("", labelled.id) if labelled.is_conversation else (labelled.id, "")
                 writer.writerow((*ids, "passed" if passed else "failed"))
         return out.getvalue()

@@ -1,85 +1,112 @@
 """Learns a criteria file for review from recorded runs, each line with its evidence."""
 
 import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+from zlib import crc32
 
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, slug, yaml_text
-from toolgauge.authoring.evidence import Evidence, Largest, Requirements, raised
+from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.labels import LabelSet
-from toolgauge.authoring.receipt_usage import ReceiptUsage
-from toolgauge.authoring.tool_usage import ToolsUsage, scores
+from toolgauge.authoring.tool_usage import ToolsUsage
 from toolgauge.authoring.value_profiles import Quantiles, outwards
 from toolgauge.config.model import Config, Defaults
-from toolgauge.evaluators.run_checks import Budget
+from toolgauge.model.outcomes import Scored
+from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, has_succeeded
 from toolgauge.recordings.conversation_means import attribute
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
 from toolgauge.report.terminal import counted
+from toolgauge.score.answer_claims import act_ideas, acts_of
 from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.criterion import with_writing_tools
+from toolgauge.score.final_answers import answers, sequences
 from toolgauge.score.selection import CUT_SHORT, without_code
-from toolgauge.service.criteria_factory import default_criteria
+from toolgauge.service.criteria_factory import default_criteria, make_evaluator
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
-_MAX_NAMES = 100
-# With limits of 0 its parts are the figures themselves.
-_MEASURE = Budget.model_validate({"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
-FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}
+# The runs with a receipt. A sequence in fewer may be there by chance, or be somebody's name.
+_FEWEST_RUNS = 8
+# So many answers show that they do not hold it otherwise.
+_FEWEST_BEFORE = 50
+_MAX_TOOLS, _MAX_RECEIPTS, _MAX_SEQUENCES = 64, 20, 300_000
+_SLOTS = 1 << 18
 
 
-class Figure:
-    """A figure over many runs."""
-
-    def __init__(self) -> None:
-        self.quantiles = Quantiles()
-        self.largest = Largest()
-
-    def add(self, run: int, figure: float) -> None:
-        """Add the figure of a run."""
-        self.quantiles.add(figure)
-        self.largest.add(run, figure)
-
-
-class ServiceUsage:
-    """Counts over the runs of a service."""
+class Receipts:
+    """Learns receipts: sequences of words that answers hold after a tool worked, and never before. Runs are added one by one."""
 
     def __init__(self) -> None:
-        self.runs = 0
-        self.calls = 0
-        self.has_conversations = False
-        self.versions: Counter[str] = Counter()
-        self.figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
-        self.calls_of: defaultdict[str, Figure] = defaultdict(Figure)
-        self.receipts = ReceiptUsage()
+        self._bits: dict[str, int] = {}
+        self._runs: Counter[str] = Counter()
+        # The number of all answers, and by tool of the answers after it had worked.
+        self._all = 0
+        self._with_tool: Counter[int] = Counter()
 
-    def add(self, trajectory: Trajectory, by_tool: Mapping[str, Sequence[ToolCall]]) -> None:
+    @cached_property
+    def _after(self) -> "array[int]":
+        """By hash, the tools that had worked whenever a sequence was seen, as bits. Two sequences of one hash only hide each other."""
+        return array("Q", [2**64 - 1]) * _SLOTS
+
+    def add(self, trajectory: Trajectory) -> None:
         """Add one run."""
-        run = self.runs
-        self.runs += 1
-        self.calls += len(trajectory.calls)
-        self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
-        version = trajectory.resource.get(VERSION)
-        if version is not None and (version in self.versions or len(self.versions) < _MAX_NAMES):
-            self.versions[version] += 1
-        self.receipts.add(trajectory)
-        if trajectory.hidden_turns:
-            return
-        for score in scores(_MEASURE, trajectory):
-            for name, part in FIGURES.items():
-                if part in score.parts:
-                    self.figures[name].add(run, score.parts[part])
-        for name, calls in by_tool.items():
-            self.calls_of[name].add(run, len(calls))
+        worked = [call for call in trajectory.calls if call.name in trajectory.writing_tools and has_succeeded(call)]
+        for call in worked:
+            if len(self._bits) < _MAX_TOOLS:
+                self._bits.setdefault(call.name, 1 << len(self._bits))
+        seen: set[str] = set()
+        for message in answers(trajectory):
+            tools = 0
+            for call in worked:
+                is_timed = message.time_ns and call.end_ns
+                if message.time_ns >= call.end_ns if is_timed else message.turn > call.turn:
+                    tools |= self._bits.get(call.name, 0)
+            self._all += 1
+            self._with_tool.update(bit for bit in self._bits.values() if bit & tools)
+            for sequence in sequences(message.text):
+                slot = crc32(sequence.encode()) % _SLOTS
+                self._after[slot] &= tools
+                if self._after[slot]:
+                    seen.add(sequence)
+        for sequence in seen:
+            if sequence in self._runs or len(self._runs) < _MAX_SEQUENCES:
+                self._runs[sequence] += 1
+
+    def written(self) -> Mapping[str, Sequence[Written]]:
+        """Write the receipts of each tool, with the number of runs that had each."""
+        written: dict[str, Sequence[Written]] = {}
+        by_runs = sorted(self._runs.items(), key=lambda one: (-one[1], one[0]))
+        for tool, bit in sorted(self._bits.items()):
+            if self._all - self._with_tool[bit] < _FEWEST_BEFORE:
+                continue
+            acts = acts_of(tool)
+            usual = [one for one, runs in by_runs if runs >= _FEWEST_RUNS and " " in one and self._is_after(one, bit)]
+            if any(act_ideas(word) for one in usual for word in one.split()):
+                chosen = [one for one in usual if any(acts.ideas & act_ideas(w) or acts.has(w) for w in one.split())]
+            else:
+                # In a language without known acts: a word that no answer held before.
+                chosen = [one for one in usual if any(self._is_after(word, bit) for word in one.split())]
+            if len(chosen) > 1:
+                receipts = chosen[:_MAX_RECEIPTS]
+                written[tool] = [Commented(one, counted(self._runs[one], "run")) for one in receipts]
+        return written
+
+    def _is_after(self, sequence: str, bit: int) -> bool:
+        return bool(self._after[crc32(sequence.encode()) % _SLOTS] & bit)
 
 
-_MAX_SERVICES, _MAX_RULES = 200, 100
+_MAX_SERVICES, _MAX_VERSIONS, _MAX_RULES = 200, 100, 100
 # A limit is this much above the figures seen.
 _MARGIN = 1.25
 _QUANTILES = (0.5, 0.9, 0.99)
 _HIGHEST = 0.999
+# The figures of a budget, by the names that its parameters have.
+FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}
 _HEADER = (
     "Learned from traffic by `toolgauge learn`: what was usual, not what is right. Read it, delete what should not",
     "hold, and run it with `toolgauge check --criteria` or as one of `criteria_files` of `toolgauge serve`.",
@@ -98,26 +125,107 @@ _OF_CONVERSATIONS: Criterion = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One of these tools worked before, with the value of an argument where one is named; and the evidence."""
+class Figure(Quantiles):
+    """A figure over many runs, with the two largest ones: the second is the largest without one run."""
 
-    evidence: Evidence
-    tools: tuple[str, ...]
-    argument: str = ""
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs = 0
+        self.run = -1
+        self.first = self.second = 0.0
+
+    def add_run(self, run: int, figure: float) -> None:
+        """Add the figure of a run."""
+        self.add(figure)
+        self.runs += 1
+        if self.run < 0 or figure > self.first:
+            self.first, self.second, self.run = figure, self.first, run
+        elif figure > self.second:
+            self.second = figure
+
+    def limit(self, name: str) -> Commented:
+        """Write a limit a little above the figures, with their spread as its evidence."""
+        highest, unit = self.quantile(_HIGHEST) or 0.0, "s" if name == "duration" else ""
+        # One more error than ever is no sign of a fault yet.
+        limit = outwards(highest + 1 if name == "errors" else highest * _MARGIN, up=True)
+        numbers = [self.quantile(share) or 0.0 for share in (*_QUANTILES, 1.0)]
+        *shown, most = [f"{one:.3g}{unit}" if abs(one) < 1000 else f"{one:.0f}{unit}" for one in numbers]
+        spread = ", ".join(f"{share:.0%} {text}" for share, text in zip(_QUANTILES, shown, strict=True))
+        text = f"{spread}, most {most}, of {self.count} runs"
+        return Commented(f"{max(limit, 0.001):g}s" if unit else math.ceil(limit), text)
+
+
+class ServiceUsage:
+    """Counts over the runs of a service; they suggest a budget, and words of answers. `budget` measures a run."""
+
+    def __init__(self, budget: Evaluator) -> None:
+        self.runs = 0
+        self.calls = 0
+        self.versions: Counter[str] = Counter()
+        self._budget = budget
+        self._has_conversations = False
+        self._figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
+        self._calls_of: defaultdict[str, Figure] = defaultdict(Figure)
+        self._receipts = Receipts()
+
+    def add(self, trajectory: Trajectory, by_tool: Mapping[str, Sequence[ToolCall]]) -> None:
+        """Add one run."""
+        run = self.runs
+        self.runs += 1
+        self.calls += len(trajectory.calls)
+        self._has_conversations = self._has_conversations or trajectory.scope == "conversation"
+        version = trajectory.resource.get(VERSION)
+        if version is not None and (version in self.versions or len(self.versions) < _MAX_VERSIONS):
+            self.versions[version] += 1
+        self._receipts.add(trajectory)
+        if trajectory.hidden_turns:
+            return
+        for evaluation in self._budget.evaluate(trajectory, None):
+            if evaluation is not None and isinstance(outcome := evaluation[1], Scored):
+                for name, part in FIGURES.items():
+                    if part in outcome.parts:
+                        self._figures[name].add_run(run, outcome.parts[part])
+        for name, calls in by_tool.items():
+            self._calls_of[name].add_run(run, len(calls))
+
+    def evidence(self, tools: Iterable[str]) -> Iterator[Evidence]:
+        """Yield the evidence for all figures, of the service and of these tools."""
+        for figure in (*self._figures.values(), *(self._calls_of[name] for name in tools)):
+            # No run takes more than the limit; a single one may contradict that.
+            is_alarm = figure.runs > 1 and figure.first > outwards(figure.second * _MARGIN, up=True)
+            yield Evidence(runs=figure.runs, broken=int(is_alarm), breaking=[figure.run] * is_alarm)
+
+    def criteria(self, prefix: str, service: str | None, tools: Sequence[str], runs: int) -> Iterator[Criterion]:
+        """Yield the criteria with at least so many runs as evidence."""
+        common: Criterion = {} if service is None else {"when": {"service": as_glob(service)}}
+        common["scope"] = "conversation" if self._has_conversations else "trace"
+        limits: Criterion = {name: one.limit(name) for name, one in self._figures.items() if one.count >= runs}
+        called = [(name, self._calls_of[name]) for name in tools if self._calls_of[name].count >= runs]
+        if called:
+            most = [(name, figure.limit("calls")) for name, figure in called[:_MAX_RULES]]
+            limits["per_tool"] = {name: Commented({"calls": one.value}, one.comment) for name, one in most}
+        if limits:
+            yield {"name": f"{prefix}.budget", "evaluator": "budget", **common, **limits}
+        receipts = {name: found for name, found in self._receipts.written().items() if name in tools}
+        if receipts:
+            yield {"name": f"{prefix}.answers", "evaluator": "honest_answer", **common, "receipts": receipts}
+
+
+# The sets of tools of which one must have worked before, with the evidence by argument; "" is any call of them.
+_Rules = list[tuple[tuple[str, ...], list[tuple[str, Evidence]]]]
 
 
 class Contracts:
-    """What the traffic of all services suggests for the contracts of tools."""
+    """The rules that the traffic of all services suggests for the contracts of tools."""
 
     def __init__(self, usage: ToolsUsage, kinds: ToolKinds) -> None:
+        self._usage = usage
         self._tools = usage.writable()
-        self._unwritten = [tool for name, tool in usage.tools.items() if name not in self._tools]
-        plain = {name for name in self._tools if is_plain(name)}
-        self._requires: dict[str, list[Rule]] = {}
-        for name in sorted(plain):
-            tool, others = self._tools[name], plain - {name}
-            rules: list[Rule] = []
+        # The tools that may be written by their names.
+        self.names = sorted(filter(is_plain, self._tools))
+        self._requires: dict[str, _Rules] = {}
+        for name in self.names:
+            tool, others = self._tools[name], {*self.names} - {name}
             by_tools: dict[tuple[str, ...], list[tuple[str, Evidence]]] = {}
             for argument, alternatives in sorted(tool.sources.items()):
                 tools, evidence = alternatives.best(others)
@@ -125,37 +233,32 @@ class Contracts:
                 evidence.runs = min(evidence.runs, tool.arguments.distinct(argument))
                 if tools and tool.arguments.is_public(argument):
                     by_tools.setdefault(tools, []).append((argument, evidence))
-            rules += [Rule(one, tools, argument) for tools, found in by_tools.items() for argument, one in found]
             tools, evidence = tool.before.best(others)
-            if tools:
-                rules.append(Rule(evidence, tools))
+            rules = [*by_tools.items(), *([(tools, [("", evidence)])] if tools else [])]
             # A run may hand over, answer or think at any time.
             self._requires[name] = [] if kinds.is_neutral(name) else rules
 
-    @property
-    def names(self) -> list[str]:
-        """The tools that may be written by their names."""
-        return [*self._requires]
-
     def evidence(self) -> Iterator[Evidence]:
-        """Yield the evidence for all of it."""
-        yield from (rule.evidence for rules in self._requires.values() for rule in rules)
-        for tool in (*self._tools.values(), *self._unwritten):
+        """Yield the evidence for all rules."""
+        for rules in self._requires.values():
+            yield from (evidence for _, found in rules for _, evidence in found)
+        for tool in self._usage.tools.values():
             yield from tool.arguments.candidates()
             yield from tool.results.keys()
             yield from tool.failing.values()
 
     def written(self, requirements: Requirements) -> dict[str, Mapping[str, Written]]:
-        """Write what has enough evidence, by tool."""
+        """Write the rules with enough evidence, by tool."""
         found: dict[str, Mapping[str, Written]] = {}
         for name, tool in self._tools.items():
             contract: dict[str, Written] = {}
             if required := self._required(name, requirements):
                 contract["requires"] = required[0] if len(required) == 1 else required
-            properties = tool.arguments_schemas(requirements)
+            properties = tool.arguments.of_members(requirements, tool.definition).get("properties")
             if properties and tool.arguments.objects.runs >= requirements.runs:
                 contract["arguments"] = properties
-            if (result := tool.result_schema(requirements)) is not None:
+            if keys := tool.results.required(requirements, tool.definition):
+                result = {"type": "object", "required": keys}
                 contract["result"] = Commented(result, f"of {tool.results.objects.judged} results")
             if failing := {text: one for text, one in tool.failing.items() if one.broken and requirements.met_by(one)}:
                 count = sum(one.judged - one.held for one in failing.values())
@@ -165,101 +268,26 @@ class Contracts:
                 found[as_glob(name)] = contract
         return found
 
-    def comment(self, name: str, runs: int) -> str:
-        """Name the calls that were seen of a tool."""
+    def comment(self, name: str) -> str:
+        """Count the calls of a tool."""
         tool = self._tools[name]
         failed = f", {tool.failed} failed" if tool.failed else ""
-        return f"{counted(tool.calls, 'call')}, in {tool.all.runs} of {counted(runs, 'run')}{failed}"
+        runs = counted(self._usage.all.runs, "run")
+        return f"{counted(tool.calls, 'call')}, in {tool.all.runs} of {runs}{failed}"
 
     def _required(self, name: str, requirements: Requirements) -> list[Written]:
-        by_tools: dict[tuple[str, ...], list[Rule]] = {}
-        for rule in _met(self._requires.get(name, ()), requirements):
-            by_tools.setdefault(rule.tools, []).append(rule)
+        by_tools: dict[tuple[str, ...], list[tuple[str, Evidence]]] = {}
+        for tools, rules in self._requires.get(name, ()):
+            if met := [rule for rule in rules if requirements.met_by(rule[1])]:
+                by_tools.setdefault(tools, []).extend(met)
         written: list[Written] = []
         for tools, rules in by_tools.items():
-            same = [rule.argument for rule in rules if rule.argument]
-            least = min(rules, key=lambda rule: rule.evidence.held / max(rule.evidence.judged, 1)).evidence
+            same = [argument for argument, _ in rules if argument]
+            least = min((evidence for _, evidence in rules), key=lambda one: one.held / max(one.judged, 1))
             call: Written = tools[0] if len(tools) == 1 else tools
             requirement: dict[str, Written] = {"call": call, "same": same} if same else {"call": call}
             written.append(Commented(requirement, f"{least.held} of {least.judged}, in {least.runs} runs"))
         return written
-
-
-class Limits:
-    """What the traffic of a service suggests beside contracts: a budget, and words of answers."""
-
-    def __init__(self, usage: ServiceUsage, tools: Contracts) -> None:
-        self._usage = usage
-        self._names = tools.names
-        self.figures = {name: figure for name, figure in usage.figures.items() if figure.quantiles.count}
-
-    def evidence(self) -> Iterator[Evidence]:
-        """Yield the evidence for all figures."""
-        for figure in (*self.figures.values(), *(self._usage.calls_of[name] for name in self._names)):
-            # No run takes more than the limit; a single one may contradict that.
-            largest = figure.largest
-            is_alarm = largest.runs > 1 and largest.first > _above(largest.second, is_errors=False)
-            yield Evidence(runs=largest.runs, broken=int(is_alarm), breaking=[largest.run] * is_alarm)
-
-    def criteria(self, prefix: str, service: str | None, requirements: Requirements) -> Iterator[Criterion]:
-        """Yield the criteria that have enough evidence."""
-        common: Criterion = {} if service is None else {"when": {"service": as_glob(service)}}
-        common["scope"] = "conversation" if self._usage.has_conversations else "trace"
-        if budget := self._budget(requirements):
-            yield {"name": f"{prefix}.budget", "evaluator": "budget", **common, **budget}
-        receipts = {name: found for name, found in self._usage.receipts.written().items() if name in self._names}
-        if receipts:
-            yield {"name": f"{prefix}.answers", "evaluator": "honest_answer", **common, "receipts": receipts}
-
-    def _budget(self, requirements: Requirements) -> Criterion:
-        limits: Criterion = {
-            name: Commented(_limit(name, figure), _spread(name, figure))
-            for name, figure in self.figures.items()
-            if figure.quantiles.count >= requirements.runs
-        }
-        per_tool = {
-            name: Commented({"calls": _limit("calls", figure)}, _spread("calls", figure))
-            for name in self._names
-            if (figure := self._usage.calls_of[name]).quantiles.count >= requirements.runs
-        }
-        if per_tool:
-            limits["per_tool"] = dict(list(per_tool.items())[:_MAX_RULES])
-        return limits
-
-
-def _met(rules: Sequence[Rule], requirements: Requirements) -> list[Rule]:
-    """Return the rules with enough evidence; of too many those with the most."""
-    good = [rule for rule in rules if requirements.met_by(rule.evidence)]
-    most = sorted(good, key=lambda rule: -rule.evidence.runs)[:_MAX_RULES]
-    return [rule for rule in good if rule in most]
-
-
-def _above(figure: float, *, is_errors: bool) -> float:
-    """Return a limit that is a little above a figure; one more error than ever is no sign yet."""
-    return outwards(figure + 1, up=True) if is_errors else outwards(figure * _MARGIN, up=True)
-
-
-def _limit(name: str, figure: Figure) -> Written:
-    limit = _above(figure.quantiles.quantile(_HIGHEST) or 0.0, is_errors=name == "errors")
-    return f"{max(limit, 0.001):g}s" if name == "duration" else math.ceil(limit)
-
-
-def _spread(name: str, figure: Figure) -> str:
-    unit = "s" if name == "duration" else ""
-    shown = [f"{share:.0%} {_short(figure.quantiles.quantile(share))}{unit}" for share in _QUANTILES]
-    return f"{', '.join(shown)}, most {_short(figure.quantiles.quantile(1.0))}{unit}, of {figure.quantiles.count} runs"
-
-
-def _short(number: float | None) -> str:
-    return "?" if number is None else f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a rule needs, and how many runs may fail by mistake."""
-
-    requirements: Requirements = field(default_factory=Requirements)
-    most_alarms: float = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +308,7 @@ class Learned:
     """Contracts of tools and criteria of services; `alarms` of `runs` would have broken contracts learned from the others."""
 
     contracts: Mapping[str, Mapping[str, Written]]
-    # The tools that may be written, with what was seen of them.
+    # The tools that may be written by their names, with their calls.
     tools: Mapping[str, str]
     criteria: Sequence[Written]
     services: tuple[ServiceSummary, ...]
@@ -291,7 +319,7 @@ class Learned:
 
     @property
     def count(self) -> int:
-        """How many contracts and criteria there are."""
+        """The number of contracts and criteria."""
         return len(self.contracts) + len(self.criteria)
 
     @property
@@ -316,51 +344,48 @@ class Learner:
 
     def __init__(self, kinds: ToolKinds = BY_NAME) -> None:
         self._kinds = kinds
+        # With limits of 0 the parts of its outcome are the figures themselves.
+        limits = make_evaluator("budget", {"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
+        self._budget = cast("Evaluator", limits)
         self._services: dict[str | None, ServiceUsage] = {}
         self._tools = ToolsUsage()
         self.cut_short = 0
 
     def add(self, trajectory: Trajectory) -> None:
-        """Add one run, unless it was not seen to its end: that is not what runs usually are."""
+        """Add one run, unless it was not seen to its end."""
         if trajectory.closed_because in CUT_SHORT or trajectory.incomplete is not None:
             self.cut_short += 1
             return
         service = trajectory.service
-        if service in self._services or len(self._services) < _MAX_SERVICES:
-            trajectory = without_code(trajectory)
-            by_tool = self._tools.add(trajectory)
-            self._services.setdefault(service, ServiceUsage()).add(trajectory, by_tool)
+        if service not in self._services:
+            if len(self._services) == _MAX_SERVICES:
+                return
+            self._services[service] = ServiceUsage(self._budget)
+        trajectory = without_code(trajectory)
+        self._services[service].add(trajectory, self._tools.add(trajectory))
 
     @property
     def calls(self) -> int:
-        """How many calls were seen."""
+        """The number of calls seen."""
         return sum(usage.calls for usage in self._services.values())
 
     @property
-    def has_conversations(self) -> bool:
-        """Whether any trace had the id of a conversation."""
-        return self._tools.has_conversations
-
-    @property
     def runs(self) -> int:
-        """How many runs were seen."""
+        """The number of runs seen."""
         return self.cut_short + self._tools.all.runs
 
-    def result(self, options: Options) -> Learned:
+    def result(self, least: Requirements) -> Learned:
         """Return the contracts and criteria that have enough evidence, and a summary of each service."""
         contracts, runs = Contracts(self._tools, self._kinds), self._tools.all.runs
-        least = options.requirements
-        needed, alarms = raised(list(contracts.evidence()), least, runs=runs, most_alarms=options.most_alarms)
-        written = contracts.written(needed)
+        needed, alarms = least.raised(list(contracts.evidence()), runs)
         entries: list[Written] = []
         summaries: list[ServiceSummary] = []
         slugs = _slugs(self._services.keys())
         for service in sorted(self._services, key=lambda name: (name is not None, name or "")):
             usage = self._services[service]
-            limits = Limits(usage, contracts)
-            evidence = list(limits.evidence())
-            of_service, failing = raised(evidence, least, runs=usage.runs, most_alarms=options.most_alarms)
-            criteria = list(limits.criteria(f"learned.{slugs[service]}", service, of_service))
+            of_service, failing = least.raised(list(usage.evidence(contracts.names)), usage.runs)
+            prefix = f"learned.{slugs[service]}"
+            criteria = list(usage.criteria(prefix, service, contracts.names, of_service.runs))
             summary = ServiceSummary(
                 service=service,
                 runs=usage.runs,
@@ -381,11 +406,11 @@ class Learner:
             )
             entries.extend(Commented(one, above=() if place else head) for place, one in enumerate(criteria))
         return Learned(
-            contracts=written,
-            tools={name: contracts.comment(name, runs) for name in contracts.names},
+            contracts=contracts.written(needed),
+            tools={name: contracts.comment(name) for name in contracts.names},
             criteria=entries,
             services=tuple(summaries),
-            has_conversations=self.has_conversations,
+            has_conversations=self._tools.has_conversations,
             runs=runs,
             needed=needed.runs,
             alarms=alarms,
@@ -442,8 +467,8 @@ def learn_recording(recording: Iterable[RecordedRequest], wanted: Wanted, config
     """Take the wanted runs of a recording."""
     # A criterion that looks at conversations is what puts them together; one is enough.
     criteria = [one for one in default_criteria(Defaults(scope="conversation")) if one.evaluator_name == "tool_use"]
-    kinds = tool_kinds(config)
     make = offline_pipeline(config, criteria, attributes=[key for key, _ in wanted.attributes])
+    kinds = tool_kinds(config)
     learner = Learner(kinds)
     for scorecard in scorecards(recording, make):
         trajectory = scorecard.trajectory

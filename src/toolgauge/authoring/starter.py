@@ -8,6 +8,7 @@ from toolgauge.authoring.criteria_yaml import Written, as_glob, yaml_text
 from toolgauge.config.tool_definitions import listed_tools
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
+from toolgauge.recognize.values import as_object
 
 _START = "criteria:\n"
 _CONFIGURATION = """\
@@ -84,19 +85,16 @@ def of_mcp(answer: Json) -> Mapping[str, Mapping[str, Written]]:
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(tool, dict) or not isinstance(name, str) or not name:
             raise ConfigError("holds a tool without a name")
-        annotations, result = tool.get("annotations"), tool.get("outputSchema")
-        hints = annotations if isinstance(annotations, dict) else {}
+        hints, result = as_object(tool.get("annotations")), tool.get("outputSchema")
         contract: dict[str, Written] = {}
         # A tool that destroys something changes state, whatever else is left out.
         if isinstance(reads := hints.get("readOnlyHint"), bool):
             contract["changes_state"] = not reads
         elif hints.get("destructiveHint") is True:
             contract["changes_state"] = True
-        if (
-            isinstance(is_idempotent := hints.get("idempotentHint"), bool)
-            and contract.get("changes_state") is not False
-        ):
-            contract["idempotent"] = is_idempotent
+        idempotent = hints.get("idempotentHint")
+        if isinstance(idempotent, bool) and contract.get("changes_state") is not False:
+            contract["idempotent"] = idempotent
         if isinstance(result, dict):
             contract["result"] = result
         if contract:

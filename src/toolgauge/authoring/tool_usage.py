@@ -1,4 +1,4 @@
-"""The calls of one tool in the runs of a service: arguments, the tools called before, and where values come from."""
+"""The calls of one tool in the runs of a service: arguments, the tools called before, and the origins of values."""
 
 import json
 import math
@@ -13,10 +13,9 @@ from toolgauge.authoring.criteria_yaml import Commented, Written, may_be_written
 from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.value_profiles import MIN_SOURCES, VARYING, Form, Profile, form_of, is_id_name
 from toolgauge.model.content import NotRecorded, Recorded
-from toolgauge.model.json import Json, JsonObject, Leaf, leaves
+from toolgauge.model.json import Json, Leaf, leaves
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import NotEvaluated, Scored
-from toolgauge.model.ports import Evaluator
+from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.error_texts import error_beginning, error_in, opened
 from toolgauge.score.origins.provenance import FromResults, ResultsOf, Subject
@@ -24,6 +23,7 @@ from toolgauge.score.patterns import Globs, Place, Step
 from toolgauge.score.rules import Exact
 from toolgauge.score.selection import readable_arguments
 
+# Keys come from models, and may be new in every call.
 _MAX_DEPTH, _MAX_KEYS, _MAX_NODES = 6, 60, 1000
 _KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
 _TYPES: Mapping[Form, str] = {
@@ -34,32 +34,27 @@ _TYPES: Mapping[Form, str] = {
     "list": "array",
     "object": "object",
 }
-# A range is wider than what was seen by this share of it, on both sides.
+# A range is wider than the values seen by this share of it, on both sides.
 _MARGIN = 0.5
 
 _Schema: TypeAlias = "dict[str, Written]"
 
 
-@dataclass(slots=True)
-class _Room:
-    """How many more nodes one tool may have: keys come from models, and may be new in every call."""
-
-    left: int = _MAX_NODES
-
-
 class ArgumentNode:
-    """What the values at one place have in common. `definition` is everywhere the text of the tool's definition."""
+    """The common features of the values at one place. `definition` is everywhere the text of the tool's definition."""
 
-    def __init__(self, name: str = "", depth: int = 0, room: _Room | None = None) -> None:
+    def __init__(self, name: str = "", depth: int = 0, nodes: "list[ArgumentNode] | None" = None) -> None:
+        """`nodes` are all nodes of the tool."""
         self._name = name
-        self._room = room or _Room()
-        self._room.left -= 1
         self._depth = depth
+        self._nodes = [] if nodes is None else nodes
+        self._nodes.append(self)
         self.profile = Profile(name)
         # The runs that had an object here, and those in which each of its keys was missing.
         self.objects = Evidence()
-        self.members: dict[str, ArgumentNode] | None = {}
-        self.present: dict[str, Evidence] = {}
+        self._members: dict[str, ArgumentNode] = {}
+        self._is_full = False
+        self._present: dict[str, Evidence] = {}
         self._items: ArgumentNode | None = None
         # The runs with a value of each form, up to two.
         self._forms: dict[Form, set[int]] = {}
@@ -75,47 +70,36 @@ class ArgumentNode:
         if self._depth == _MAX_DEPTH:
             return
         if isinstance(value, list):
-            items = self._items
-            if items is None and self._room.left > 0:
-                items = self._items = ArgumentNode(self._name, self._depth + 1, self._room)
-            if items is not None:
+            if self._items is None and len(self._nodes) < _MAX_NODES:
+                self._items = ArgumentNode(self._name, self._depth + 1, self._nodes)
+            if self._items is not None:
                 for item in value:
-                    items.add(item, run=run, source=source)
+                    self._items.add(item, run=run, source=source)
         elif isinstance(value, dict):
-            self._add_object(value, run, source)
-
-    def _add_object(self, value: JsonObject, run: int, source: str) -> None:
-        earlier = self.objects.never_held()
-        self.objects.add(run, holds=True)
-        if self.members is None:
-            return
-        for key, member in value.items():
-            if key not in self.members:
-                if len(self.members) == _MAX_KEYS or self._room.left <= 0:
-                    self.members = None
-                    return
-                self.members[key] = ArgumentNode(key, self._depth + 1, self._room)
-                self.present[key] = earlier.copy()
-            self.members[key].add(member, run=run, source=source)
-        for key, evidence in self.present.items():
-            evidence.add(run, holds=key in value)
+            for key, member in value.items() if not self._is_full else ():
+                if key not in self._members:
+                    if len(self._members) == _MAX_KEYS or len(self._nodes) >= _MAX_NODES:
+                        self._is_full, self._members = True, {}
+                        break
+                    self._members[key] = ArgumentNode(key, self._depth + 1, self._nodes)
+                    self._present[key] = self.objects.never_held()
+                self._members[key].add(member, run=run, source=source)
+            self.objects.add(run, holds=True)
+            for key, evidence in self._present.items() if not self._is_full else ():
+                evidence.add(run, holds=key in value)
 
     def candidates(self) -> Iterator[Evidence]:
-        """Yield the evidence of what the schemas of arguments ask for: types, and which keys within them are required."""
+        """Yield the evidence for the schemas of arguments: types, and the required keys within arguments."""
         for runs in self._forms.values():
-            yield self._of_single(runs, self._all.runs)
+            # A single run contradicts that a form is never seen.
+            yield Evidence(self._all.runs, 1, list(runs)) if len(runs) == 1 else Evidence()
         if self._items is not None:
             yield from self._items.candidates()
-        for key, member in (self.members or {}).items():
-            # Whether an argument is given at all, no contract says.
+        for key, member in self._members.items():
+            # No contract requires an argument itself.
             if self._depth:
-                yield self.present[key]
+                yield self._present[key]
             yield from member.candidates()
-
-    @staticmethod
-    def _of_single(runs: set[int], of: int) -> Evidence:
-        """Return the evidence that something is never seen, which a single run contradicts."""
-        return Evidence(of, len(runs), list(runs)) if len(runs) == 1 else Evidence()
 
     def schema(self, requirements: Requirements, definition: str) -> _Schema:
         """Write the JSON Schema of the values."""
@@ -140,17 +124,21 @@ class ArgumentNode:
         return schema
 
     def of_members(self, requirements: Requirements, definition: str) -> _Schema:
-        """Write what the schema of an object asks of its keys."""
-        public = {key: node for key, node in sorted((self.members or {}).items()) if self.is_public(key, definition)}
-        schema: _Schema = {}
-        if public:
-            schema["properties"] = {
-                key: Commented(node.schema(requirements, definition), node.comment(self.present[key], definition))
-                for key, node in public.items()
-            }
+        """Write the part of an object's schema about its keys."""
+        properties: _Schema = {}
+        for key, node in sorted(self._members.items()):
+            if self.is_public(key, definition):
+                summary, present = node.profile.summary(definition), self._present[key]
+                forms = ", ".join(f"{count} {form}" for form, count in summary.forms.items())
+                is_varied = summary.labels is None and summary.distinct > 1
+                varied = f", {summary.distinct} different texts" if is_varied else ""
+                evidence = f"in {present.held} of {present.judged} calls: {forms}{varied}"
+                properties[key] = Commented(node.schema(requirements, definition), evidence)
+        schema: _Schema = {"properties": properties} if properties else {}
         if required := self.required(requirements, definition):
             schema["required"] = required
-        if self.members is None or len(public) < len(self.members) or self.objects.runs < requirements.runs:
+        is_whole = not self._is_full and len(properties) == len(self._members)
+        if not is_whole or self.objects.runs < requirements.runs:
             schema["additionalProperties"] = True
         return schema
 
@@ -158,13 +146,13 @@ class ArgumentNode:
         """Name the keys that nearly all values have."""
         if not requirements.met_by(self._is_object):
             return []
-        keys = [key for key in sorted(self.present) if self.is_public(key, definition)]
-        return [key for key in keys if requirements.met_by(self.present[key])]
+        keys = [key for key in sorted(self._present) if self.is_public(key, definition)]
+        return [key for key in keys if requirements.met_by(self._present[key])]
 
     def keys(self) -> Iterator[Evidence]:
-        """Yield the evidence that values are objects, and of each of their keys."""
+        """Yield the evidence that values are objects, and for each of their keys."""
         yield self._is_object
-        yield from self.present.values()
+        yield from self._present.values()
 
     @property
     def _is_object(self) -> Evidence:
@@ -173,7 +161,7 @@ class ArgumentNode:
 
     def distinct(self, key: str) -> int:
         """Count the different texts under a key."""
-        member = (self.members or {}).get(key)
+        member = self._members.get(key)
         return 0 if member is None else member.profile.summary().distinct
 
     def is_public(self, key: str, definition: str = "") -> bool:
@@ -181,18 +169,11 @@ class ArgumentNode:
         if not _KEY.fullmatch(key):
             return False
         is_declared = re.search(rf"(?<!\w){re.escape(key)}(?!\w)", definition) is not None
-        member = (self.members or {}).get(key)
+        member = self._members.get(key)
         return is_declared or (member is not None and member.profile.summary().sources >= MIN_SOURCES)
 
-    def comment(self, present: Evidence, definition: str) -> str:
-        """Name the evidence."""
-        summary = self.profile.summary(definition)
-        forms = ", ".join(f"{count} {form}" for form, count in summary.forms.items())
-        varied = f", {summary.distinct} different texts" if summary.labels is None and summary.distinct > 1 else ""
-        return f"in {present.held} of {present.judged} calls: {forms}{varied}"
 
-
-_MAX_SETS, _MAX_ALTERNATIVES, _MAX_ARGUMENTS, _MAX_BEGINNINGS = 500, 3, 60, 5
+_MAX_TOOLS, _MAX_SETS, _MAX_ALTERNATIVES, _MAX_ARGUMENTS, _MAX_BEGINNINGS = 300, 500, 3, 60, 5
 _MAX_DEFINITION, _SHORTEST_VALUE = 20_000, 3
 _ANYWHERE = Subject("", Place(tool=Step(), path="", steps=(), specificity=()), Exact())
 
@@ -239,22 +220,16 @@ class Alternatives:
         return chosen, evidence
 
 
-def scores(evaluator: Evaluator, trajectory: Trajectory) -> Iterator[Scored]:
-    """Yield what an evaluator that needs no reference scores; what cannot be judged is left out."""
-    for evaluation in evaluator.evaluate(trajectory, None):
-        if evaluation is not None and isinstance(outcome := evaluation[1], Scored):
-            yield outcome
-
-
 class ToolUsage:
     """Collects the calls of one tool; the trajectories of a service are added one after the other."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.calls = 0
         self.failed = 0
         self.all = Evidence()
         self.is_offered = False
+        # The text of its definition; no user wrote it.
+        self.definition = ""
         # Whether it was called where other tools were on offer, and it was not.
         self.was_missing = False
         self.arguments = ArgumentNode()
@@ -263,23 +238,13 @@ class ToolUsage:
         # The keys of results of calls that worked, and how results began that read like errors.
         self.results = ArgumentNode(depth=_MAX_DEPTH - 1)
         self.failing: dict[str, Evidence] = {}
-        self._definition: str | None = None
 
     def offer(self, definition: ToolDefinition) -> None:
-        """Take note of its definition: what stands there is no user's. The first one decides for the whole recording."""
-        self.is_offered = True
-        if self._definition is None:
+        """Keep its definition; the first one decides for the whole recording."""
+        if not self.is_offered:
+            self.is_offered = True
             schema = "" if definition.parameters is None else json.dumps(definition.parameters, ensure_ascii=False)
-            self._definition = f"{definition.description or ''} {schema}"[:_MAX_DEFINITION]
-
-    def arguments_schemas(self, requirements: Requirements) -> Written:
-        """Write a JSON Schema for each argument of its calls."""
-        return self.arguments.of_members(requirements, self._definition or "").get("properties")
-
-    def result_schema(self, requirements: Requirements) -> Written:
-        """Write the keys that all results of its calls had; `None` where there are none."""
-        required = self.results.required(requirements, self._definition or "")
-        return {"type": "object", "required": required} if required else None
+            self.definition = f"{definition.description or ''} {schema}"[:_MAX_DEFINITION]
 
     def add_calls(
         self, run: int, calls: Sequence[ToolCall], before: frozenset[str], source: str, *, changes_state: bool
@@ -287,25 +252,21 @@ class ToolUsage:
         """Add the calls that a run made of it; `before` are the tools that had worked before the first of them."""
         self.before.add(run, before)
         for call in calls:
-            self._add_result(run, call, source, changes_state=changes_state)
+            if not call.has_failed and not isinstance(call.result, NotRecorded):
+                error = error_in(call, changes_state=changes_state)
+                beginning = None if error is None else error_beginning(call.result)
+                if beginning is not None and beginning not in self.failing and len(self.failing) < _MAX_BEGINNINGS:
+                    self.failing[beginning] = Evidence(self.all.runs, judged=self.calls, held=self.calls)
+                for text, evidence in self.failing.items():
+                    evidence.add(run, holds=text != beginning)
+                if error is None and isinstance(call.result, Recorded):
+                    self.results.add(opened(call.result.value), run=run, source=source)
             self.calls += 1
             self.failed += call.has_failed
             self.all.add(run, holds=True)
             arguments = readable_arguments(call)
             if arguments is not None and not call.has_failed:
                 self.arguments.add(arguments, run=run, source=source)
-
-    def _add_result(self, run: int, call: ToolCall, source: str, *, changes_state: bool) -> None:
-        if call.has_failed or isinstance(call.result, NotRecorded):
-            return
-        error = error_in(call, changes_state=changes_state)
-        beginning = None if error is None else error_beginning(call.result)
-        if beginning is not None and beginning not in self.failing and len(self.failing) < _MAX_BEGINNINGS:
-            self.failing[beginning] = Evidence(self.all.runs, judged=self.calls, held=self.calls)
-        for text, evidence in self.failing.items():
-            evidence.add(run, holds=text != beginning)
-        if error is None and isinstance(call.result, Recorded):
-            self.results.add(opened(call.result.value), run=run, source=source)
 
     def add_sources(self, run: int, call: ToolCall, trails: Mapping[str, FromResults]) -> None:
         """Look for the values of a call in earlier results, by the tool that returned them."""
@@ -320,31 +281,16 @@ class ToolUsage:
 
 def identifying_values(call: ToolCall) -> Iterator[tuple[str, Sequence[Leaf]]]:
     """Yield the arguments of a call that hold ids, names or dates and nothing else, with their values."""
+
+    def identifies(value: Leaf) -> bool:
+        if isinstance(value, str):
+            return len(value) >= _SHORTEST_VALUE and (form_of(value) in VARYING - {"text"} or is_id_name(argument))
+        return not isinstance(value, bool) and is_id_name(argument)
+
     for argument, value in (readable_arguments(call) or {}).items():
         values = [leaf for leaf in leaves(value) if leaf is not None]
-        if values and all(_identifies(argument, leaf) for leaf in values):
+        if values and all(map(identifies, values)):
             yield argument, values
-
-
-def _identifies(argument: str, value: Leaf) -> bool:
-    if isinstance(value, str):
-        return len(value) >= _SHORTEST_VALUE and (form_of(value) in VARYING - {"text"} or is_id_name(argument))
-    return not isinstance(value, bool) and is_id_name(argument)
-
-
-def trails(trajectory: Trajectory) -> Mapping[str, FromResults]:
-    """Prepare the search for values in the results of each tool of a trajectory."""
-    wanted = [leaf for call in trajectory.calls for _, values in identifying_values(call) for leaf in values]
-    if not wanted:
-        return {}
-    tools = sorted({call.name for call in trajectory.calls})
-    return {
-        tool: FromResults(_ANYWHERE, (ResultsOf(tool, Globs((tool,)), None, or_arguments=True),), wanted, trajectory)
-        for tool in tools
-    }
-
-
-_MAX_TOOLS = 300
 
 
 class ToolsUsage:
@@ -360,34 +306,41 @@ class ToolsUsage:
         run = self.all.runs
         self.all.add(run, holds=True)
         self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
-        if trajectory.tools_offered is not None:
-            offered = {tool.name: tool for tool in trajectory.tools_offered}
-            for name in dict.fromkeys((*(call.name for call in trajectory.calls), *offered)):
-                tool = self._tool(name)
-                if tool is not None and name in offered:
-                    tool.offer(offered[name])
-                elif tool is not None:
-                    tool.was_missing = True
+        calls = trajectory.calls
+        offered = {tool.name: tool for tool in trajectory.tools_offered or ()}
+        for name in dict.fromkeys((*(call.name for call in calls), *offered)):
+            if name not in self.tools and len(self.tools) < _MAX_TOOLS:
+                self.tools[name] = ToolUsage()
+            if name in self.tools and name in offered:
+                self.tools[name].offer(offered[name])
+            elif name in self.tools and trajectory.tools_offered is not None:
+                self.tools[name].was_missing = True
         by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
-        for call in trajectory.calls:
-            if self._tool(call.name) is not None:
+        # By tool, those that had worked in turns before its first call.
+        before: dict[str, frozenset[str]] = {}
+        worked, here, turn = set[str](), set[str](), -1
+        for call in calls:
+            if call.turn != turn:
+                worked |= here
+                here, turn = set[str](), call.turn
+            before.setdefault(call.name, frozenset(worked))
+            if call.name in self.tools:
                 by_tool[call.name].append(call)
+            if not call.has_failed:
+                here.add(call.name)
         source = trajectory.conversation_id or trajectory.trace_id
-        before = dict(_tools_before(trajectory))
-        for name, calls in by_tool.items():
-            self.tools[name].add_calls(run, calls, before[name], source, changes_state=name in trajectory.writing_tools)
-        sources = trails(trajectory)
-        for call in trajectory.calls:
-            if call.name in by_tool and any(True for _ in identifying_values(call)):
-                self.tools[call.name].add_sources(run, call, sources)
+        for name, of_tool in by_tool.items():
+            is_writing = name in trajectory.writing_tools
+            self.tools[name].add_calls(run, of_tool, before[name], source, changes_state=is_writing)
+        wanted = [leaf for call in calls for _, values in identifying_values(call) for leaf in values]
+        trails: dict[str, FromResults] = {}
+        for tool in sorted({call.name for call in calls}) if wanted else ():
+            results = (ResultsOf(tool, Globs((tool,)), None, or_arguments=True),)
+            trails[tool] = FromResults(_ANYWHERE, results, wanted, trajectory)
+        for call in calls if wanted else ():
+            if call.name in by_tool:
+                self.tools[call.name].add_sources(run, call, trails)
         return by_tool
-
-    def _tool(self, name: str) -> ToolUsage | None:
-        if name not in self.tools:
-            if len(self.tools) == _MAX_TOOLS:
-                return None
-            self.tools[name] = ToolUsage(name)
-        return self.tools[name]
 
     def writable(self) -> dict[str, ToolUsage]:
         """Return the tools that were called, as far as their names may be written."""
@@ -398,20 +351,3 @@ class ToolsUsage:
             and (tool.is_offered or not tool.was_missing)
             and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
         }
-
-
-def _tools_before(trajectory: Trajectory) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield each tool with those that had worked in turns before its first call."""
-    worked: set[str] = set()
-    seen: set[str] = set()
-    here: set[str] = set()
-    turn = -1
-    for call in trajectory.calls:
-        if call.turn != turn:
-            worked |= here
-            here, turn = set[str](), call.turn
-        if call.name not in seen:
-            seen.add(call.name)
-            yield call.name, frozenset(worked)
-        if not call.has_failed:
-            here.add(call.name)

@@ -26,11 +26,11 @@ class Quantiles:
 
     @property
     def count(self) -> int:
-        """How many numbers there were."""
+        """The number of numbers."""
         return self._counts.total()
 
     def add(self, number: float) -> None:
-        """Count a number, unless it is infinite or no number."""
+        """Count a finite number, and ignore others."""
         if math.isfinite(number):
             bounded = max(-_LARGEST, min(_LARGEST, number))
             self._counts[0.0 if abs(number) < _SMALLEST else float(f"{bounded:.{_DIGITS}g}")] += 1
@@ -105,26 +105,10 @@ _REDACTOR = Redactor(show_values=False)
 
 
 def form_of(value: Json) -> Form:
-    """Return the form that a single value has."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return _form_of_text(value)
-        case list():
-            return "list"
-        case dict():
-            return "object"
-
-
-def _form_of_text(text: str) -> TextForm:
-    text = text.strip()
+    """Return the form of a single value."""
+    if not isinstance(value, str):
+        return _FORMS[type(value)]
+    text = value.strip()
     if not text:
         return "empty"
     if len(text) > _LONGEST_TOKEN or "\n" in text:
@@ -150,6 +134,14 @@ def _form_of_text(text: str) -> TextForm:
     return "name" if is_name else "text"
 
 
+_FORMS: Mapping[type, Form] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "list",
+    dict: "object",
+}
 _FIXED_FORMS: tuple[tuple[TextForm, re.Pattern[str]], ...] = (
     ("date", re.compile(r"\d{4}-\d{2}-\d{2}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}[./]\d{1,2}[./](?:\d{4}|\d{2})")),
     (

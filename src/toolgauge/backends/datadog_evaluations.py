@@ -1,7 +1,7 @@
 """Datadog LLM Observability: external evaluations of spans (`/api/intake/llm-obs/v2/eval-metric`).
 
-`source:otel` has Datadog wait for spans that arrive over OTLP. An evaluation has no id and is never overwritten, so that one
-that is sent twice counts twice; sessions have none, and those of conversations go to the root of the last trace.
+`source:otel` has Datadog wait for spans that arrive over OTLP. An evaluation has no id and is never overwritten: sent twice it
+counts twice. Sessions have no evaluations; results of conversations go to the root of the last trace.
 """
 
 import re

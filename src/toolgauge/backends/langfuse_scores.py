@@ -12,7 +12,7 @@ from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Re
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
 
-# There is no such annotation queue.
+# The annotation queue does not exist.
 _NOT_FOUND = 404
 
 

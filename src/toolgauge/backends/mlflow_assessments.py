@@ -1,6 +1,6 @@
 """MLflow: assessments of a trace and of its spans (`/api/3.0/mlflow/traces/<id>/assessments`).
 
-Assessments of the trace are looked up first, and the one with our id in its metadata is updated. A new one gets an id of ours,
+Assessments of the trace are looked up first, and an assessment with our id in its metadata is updated. A new one gets an id of ours,
 which a server takes once: a request of a process that was killed meanwhile cannot double it.
 A conversation has no assessments of its own: its scores go to the trace of its last turn.
 """

@@ -1,7 +1,7 @@
 """Arize Phoenix: annotations of spans, traces and sessions, in its REST API (`/v1/span_annotations` and its siblings).
 
 An annotation is overwritten by one of the same target, name and identifier. With `sync=true` the request is refused whole
-while Phoenix lacks a target, and the answer names those that it lacks.
+while Phoenix lacks a target, and the answer names the missing ones.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _TRACES, _IDS = 50, 100
 
 
 def write(scores: Sequence[Score]) -> Exchange[Rest]:
-    """Annotate the targets that are there."""
+    """Annotate the targets that Phoenix has."""
     late: list[Score] = []
     for kind in ("span", "trace", "session"):
         left = [score for score in scores if _target(score)[0] == kind]

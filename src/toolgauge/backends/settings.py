@@ -2,10 +2,9 @@
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias, get_args
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, PlainSerializer, field_validator, model_validator
-from pydantic_core import CoreSchema
+from pydantic import Field, field_validator, model_validator
 
 from toolgauge.export.results import ScoreFilter
 from toolgauge.export.settings import (
@@ -14,8 +13,6 @@ from toolgauge.export.settings import (
     EventsMode,
     QueueSettings,
     RetrySettings,
-    as_list,
-    as_written,
 )
 from toolgauge.net.admin_client import read_token
 from toolgauge.net.settings import ClientTls
@@ -35,11 +32,11 @@ from toolgauge.settings import (
 )
 
 Vendor: TypeAlias = Literal["phoenix", "langfuse", "mlflow", "langsmith", "opik", "datadog"]
-VENDORS: tuple[Vendor, ...] = ("phoenix", "langfuse", "mlflow", "langsmith", "opik", "datadog")
+VENDORS: tuple[Vendor, ...] = get_args(Vendor)
 
 
 class ScoreQueueSettings(QueueSettings):
-    """Scores that wait to be sent; `num_consumers` requests are on their way at a time."""
+    """Scores that wait to be sent; `num_consumers` requests are under way at a time."""
 
     max_bytes: Annotated[Size, Field(gt=0)] = 16 * MIB
     num_consumers: Annotated[Count, Field(le=1000)] = 2
@@ -48,8 +45,8 @@ class ScoreQueueSettings(QueueSettings):
 class BackendSettings(Section):
     """A backend that takes scores.
 
-    `results` and `criteria` (globs) choose them: without `results`, those of trajectories that were scored and those of
-    calls that failed. A score whose span the backend does not have is sent again for `late`.
+    `results` and `criteria` (globs) choose them: without `results`, scored results of trajectories and failed results of
+    calls. A score whose span the backend does not have is sent again for `late`.
     """
 
     vendor: ClassVar[Vendor]
@@ -149,7 +146,7 @@ class MlflowSettings(BackendSettings):
 
 
 class LangsmithSettings(BackendSettings):
-    """LangSmith: feedback on runs. `project` is the one that the spans go to."""
+    """LangSmith: feedback on runs. The spans go to `project`."""
 
     vendor = "langsmith"
     most_together = 20
@@ -188,20 +185,6 @@ class DatadogSettings(BackendSettings):
     def authorization(self) -> Mapping[str, str]:
         """The header that carries the key."""
         return {} if self.api_key is None else {"dd-api-key": self.api_key}
-
-
-class _OneOrMore:
-    """Adds the forms of `as_list` to a JSON Schema."""
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        several = handler(schema)
-        return {"anyOf": [several["items"], several, {"type": "null"}]}
-
-
-_Backend = TypeVar("_Backend", bound=BackendSettings)
-Backends: TypeAlias = Annotated[
-    tuple[_Backend, ...], BeforeValidator(as_list), PlainSerializer(as_written, when_used="json"), _OneOrMore()
-]
 
 
 def named_backends(sections: Iterable[Sequence[BackendSettings]]) -> dict[str, BackendSettings]:

@@ -11,8 +11,7 @@ from toolgauge.backends import (
     opik_feedback_scores,
     phoenix_annotations,
 )
-from toolgauge.backends.score_destination import ScoreDestination
-from toolgauge.backends.score_sender import PersonVerdict, Reading, ScoreSender, Write
+from toolgauge.backends.score_sender import PersonVerdict, Reading, ScoreDestination, ScoreSender, Write
 from toolgauge.backends.settings import (
     BackendSettings,
     DatadogSettings,

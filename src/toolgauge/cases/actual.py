@@ -22,7 +22,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
 from toolgauge.model.trajectory import CASE_OUTPUT, CASE_SHAPE, ToolCall, Trajectory
-from toolgauge.recognize.openinference_tools import (
+from toolgauge.recognize.openinference_spans import (
     INPUT,
     OUTPUT,
     SYNTHESIZED,
@@ -54,7 +54,7 @@ def trajectory_of(actual: JsonObject, *, as_written: bool = False) -> Trajectory
     builder = TrajectoryBuilder()
     asked = actual.get("input")
     if asked is not None:
-        builder.user(_text(asked))
+        builder.message("user", _text(asked))
     properties = {CASE_SHAPE: " ".join(shapes)}
     for key in shapes:
         if key == "spans":
@@ -63,7 +63,7 @@ def trajectory_of(actual: JsonObject, *, as_written: bool = False) -> Trajectory
             _SHAPES[key](builder, actual[key])
     if "output" in actual:
         output = actual["output"]
-        builder.assistant(_text(output))
+        builder.message("assistant", _text(output))
         properties[CASE_OUTPUT] = "text" if isinstance(output, str) else "json"
     return builder.trajectory(properties, tools(actual.get("functions")))
 
@@ -127,19 +127,16 @@ def _messages(builder: TrajectoryBuilder, written: Json) -> None:
                 builder.call(_made(*named_call(item, place)))
         for answer in message.answers:
             builder.answer(answer.result, answer.call_id, answer.error)
-        if message.role == "system":
-            builder.system(message.text)
-        elif message.role == "user" and (message.text or not message.answers):
-            builder.user(message.text)
-        elif message.role == "assistant" and message.text:
-            builder.assistant(message.text)
+        is_turn = message.role == "system" or (message.role == "user" and not message.answers)
+        if message.role != "tool" and (message.text or is_turn):
+            builder.message(message.role, message.text)
         is_open = message.role == "assistant" and message.is_item
 
 
 def _invocations(builder: TrajectoryBuilder, written: Json) -> None:
     """Add user turns with the calls of each; the text of the user is not recorded."""
     for number, invocation in enumerate(objects("invocations", written)):
-        builder.user(_text(invocation.get("user", f"turn {number + 1}")))
+        builder.message("user", _text(invocation.get("user", f"turn {number + 1}")))
         _calls(builder, invocation.get("calls") or [], f"actual.invocations[{number}].calls")
 
 

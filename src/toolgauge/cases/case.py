@@ -10,6 +10,7 @@ from typing import cast
 
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import Json, JsonObject, nests_too_deep
+from toolgauge.recognize.values import as_object
 from toolgauge.recordings.recorded_requests import STDIN, UNREADABLE, decompressed, opened
 
 
@@ -21,7 +22,7 @@ _MAX_DEPTH = 100
 _SNIFFED_BYTES = 1 << 16
 _ARRAY = "one JSON object a line, not an array: `jq -c '.[]' FILE` writes such lines"
 _TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
-# Left out without a word, these would let a case pass.
+# A case without these keys may pass.
 _MISSED = ("config", "expected", "pass_at")
 # Criteria of UiPath are written either way.
 _SPELLINGS = {
@@ -79,15 +80,15 @@ def parse(line: Line) -> Case | Unreadable:
         return Unreadable(place=line.place, problem=_ARRAY if isinstance(written, list) else "a case is a JSON object")
     if (problem := _problem(written)) is not None:
         return Unreadable(place=line.place, problem=problem)
-    expected = _object(written, "expected")
+    expected = as_object(written.get("expected"))
     return Case(
         place=line.place,
-        # `_problem` has looked at the types of all that is cast here.
+        # `_problem` has checked the types of these casts.
         name=cast("str", written["id"]),
         evaluator=cast("str", written["evaluator"]),
-        config=_object(written, "config"),
+        config=as_object(written.get("config")),
         expected={_SPELLINGS.get(key, key): value for key, value in expected.items()},
-        actual=_object(written, "actual"),
+        actual=as_object(written.get("actual")),
         pass_at=cast("float", written.get("pass_at", 1.0)),
         verdicts=tuple(cast("list[Json]", written.get("verdicts") or [])),
     )
@@ -121,16 +122,11 @@ def _problem(written: JsonObject) -> str | None:
     return None
 
 
-# Cases of one file have the same keys; looking at them anew takes half of the time of reading a case.
+# Cases of one file have the same keys: this halves the time of reading a case.
 @lru_cache(maxsize=256)
 def _meant(key: str) -> str | None:
     close = () if key in _MISSED else get_close_matches(key, _MISSED, n=1, cutoff=0.8)
     return close[0] if close else None
-
-
-def _object(written: JsonObject, key: str) -> JsonObject:
-    value = written.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def lines(files: Sequence[str]) -> Iterator[Line]:

@@ -6,6 +6,7 @@ A part that cannot be read raises `CaseError` with its place: a call that is ove
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from toolgauge.cases.case import CaseError
 from toolgauge.model.content import Content, Recorded, Unparsed
@@ -16,8 +17,12 @@ from toolgauge.recognize.provider_messages import given
 from toolgauge.recognize.values import as_list, as_object, as_str, dump, identifier, opened_blocks, result
 from toolgauge.score.recorded_values import result_value
 
-_ROLES = {
-    **{role: role for role in ("user", "assistant", "tool", "system")},
+Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "system": "system",
     "human": "user",
     "ai": "assistant",
     "model": "assistant",
@@ -36,7 +41,7 @@ class ChatMessage:
     `is_item` where it is an item of a response, which continues the output of the items before it.
     """
 
-    role: str
+    role: Role
     text: str
     calls: tuple[tuple[str, JsonObject], ...]
     answers: tuple[CallAnswered, ...]
@@ -67,8 +72,8 @@ def _message(message: JsonObject, place: str, default_role: str | None) -> ChatM
     texts: list[str] = []
     if "role" not in message and kind is not None and kind not in _ROLES:
         _read_block(message, "assistant", place, calls, answers, texts)
-        role = "assistant" if calls or not answers else "tool"
-        return ChatMessage(role=role, text="", calls=tuple(calls), answers=tuple(answers), is_item=True)
+        part: Role = "assistant" if calls or not answers else "tool"
+        return ChatMessage(role=part, text="", calls=tuple(calls), answers=tuple(answers), is_item=True)
     known = _ROLES.get(role) if isinstance(role, str) else None
     if known is None:
         raise CaseError(f"`role` of a message must be user, assistant, tool or system: `{place}.role`")
@@ -114,7 +119,17 @@ def _read_block(
     answered: list[CallAnswered] = []
     written: list[str] = []
     message.add_to(asked, answered, written)
-    calls += [(place, _written(call)) for call in asked]
+    for call in asked:
+        # As cases write calls.
+        found: JsonObject = {"name": call.name, "id": call.call_id}
+        match call.arguments:
+            case Recorded(value=value):
+                found["args"] = value
+            case Unparsed(text=unparsed):
+                found["arguments"] = unparsed
+            case _:
+                pass
+        calls.append((place, found))
     answers += [
         CallAnswered(call_id=one.call_id, name=one.name, result=_opened(one.result, block), error=one.error)
         for one in answered
@@ -125,18 +140,6 @@ def _read_block(
         raise CaseError(
             f"`{place}` is neither text nor a call with a name nor the answer to one: {', '.join(names)[:80]}"
         )
-
-
-def _written(call: CallRequested) -> JsonObject:
-    """Write a call as cases do."""
-    written: JsonObject = {"name": call.name, "id": call.call_id}
-    match call.arguments:
-        case Recorded(value=value):
-            return {**written, "args": value}
-        case Unparsed(text=text):
-            return {**written, "arguments": text}
-        case _:
-            return written
 
 
 def _opened(content: Content, block: Json) -> Content:

@@ -121,22 +121,21 @@ def _order(written: Json) -> tuple[ExpectedCall, ...]:
 
 
 def _counts(written: Json) -> tuple[ExpectedCall, ...]:
+    """Read `[">=", 2]` by the name of a call as the range of its occurrences."""
     if not isinstance(written, dict):
         raise CaseError("`tool_calls_count` must be an object of names and `[comparator, number]`")
-    return tuple(_count(name, rule) for name, rule in written.items())
-
-
-def _count(name: str, rule: Json) -> ExpectedCall:
-    """Read `[">=", 2]` as a range of how often the call may occur."""
-    match rule:
-        case [str() as comparator, int() as number] if comparator in _RANGES and not isinstance(number, bool):
-            least, most = _RANGES[comparator](number)
-        case _:
-            known = "`, `".join(_RANGES)
-            raise CaseError(f"a rule of `tool_calls_count` must be a comparator (`{known}`) and a number")
-    if not 0 <= least <= most:
-        raise CaseError(f"the rule of `tool_calls_count` for `{name}` allows no number of calls")
-    return ExpectedCall(name=name, optional=least == 0, repeat=(least, most))
+    calls: list[ExpectedCall] = []
+    for name, rule in written.items():
+        match rule:
+            case [str() as comparator, int() as number] if comparator in _RANGES and not isinstance(number, bool):
+                least, most = _RANGES[comparator](number)
+            case _:
+                known = "`, `".join(_RANGES)
+                raise CaseError(f"a rule of `tool_calls_count` must be a comparator (`{known}`) and a number")
+        if not 0 <= least <= most:
+            raise CaseError(f"the rule of `tool_calls_count` for `{name}` allows no number of calls")
+        calls.append(ExpectedCall(name=name, optional=least == 0, repeat=(least, most)))
+    return tuple(calls)
 
 
 _RANGES: dict[str, Callable[[int], tuple[int, int]]] = {

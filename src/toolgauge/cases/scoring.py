@@ -23,7 +23,6 @@ from toolgauge.model.literals import finite
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import CaseParameters, Evaluator, Original, needs_of
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import figure
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import Criterion, Inline, NoReference
@@ -31,12 +30,12 @@ from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
 from toolgauge.service.plug_in_evaluators import on_spare_thread
 
-# Makes the function that answers the questions of one case from the verdicts that stand in it.
+# Makes the function that answers the questions of one case from its verdicts.
 Judge: TypeAlias = Callable[[Sequence[Json]], Answer]
 
 
 def answers(verdicts: Sequence[Json]) -> Sequence[Json]:
-    """Return what the judge answers; bare words are the verdicts of one answer, as DeepEval asks for them."""
+    """Return the answers of the judge; bare words are the verdicts of one answer, as DeepEval asks for them."""
     if not verdicts or not all(isinstance(verdict, str) for verdict in verdicts):
         return verdicts
     return ({"verdicts": [{"verdict": verdict} for verdict in verdicts]},)
@@ -68,7 +67,7 @@ class Cases:
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
 
     def score(self, case: Case) -> CaseResult:
-        """Score one case; whatever is wrong with it becomes its outcome."""
+        """Score one case; a fault of the case becomes its outcome."""
         try:
             evaluator, is_own = self._evaluator(case)
             if needs_of(evaluator).recorded_run and not records_trajectory(case.actual):
@@ -100,7 +99,16 @@ class Cases:
         trajectory = trajectory_of(case.actual, as_written=needs_of(found).raw_spans)
         if self._registered_tools:
             trajectory = replace(trajectory, registered_tools=self._registered_tools)
-        results = _scorer(case, evaluator, trajectory, expected).score(trajectory)
+        criterion = Criterion(
+            name=case.name,
+            evaluator_name=case.evaluator,
+            evaluator=evaluator,
+            revision="",
+            scope=trajectory.scope,
+            reference=NoReference() if expected is None else Inline(expected),
+            pass_at=case.pass_at,
+        )
+        results = Scorer([criterion], _KINDS).score(trajectory)
         if evaluator.level == "trajectory":
             outcome, original = results[-1].outcome, {}
             if isinstance(found, Original) and not isinstance(outcome, Errored):
@@ -110,28 +118,13 @@ class Cases:
         return CaseResult(case=case, outcome=_of_calls(results, case.pass_at), calls=calls)
 
 
-def _scorer(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None) -> Scorer:
-    criterion = Criterion(
-        name=case.name,
-        evaluator_name=case.evaluator,
-        evaluator=evaluator,
-        revision="",
-        scope=trajectory.scope,
-        reference=NoReference() if expected is None else Inline(expected),
-        pass_at=case.pass_at,
-    )
-    return Scorer([criterion], _KINDS)
-
-
 def _of_calls(results: Sequence[Result], pass_at: float) -> Outcome:
-    """Make one outcome of those of the calls: the mean of what could be scored, an error if one broke."""
+    """Make one outcome of the calls: the mean of their scores, or the first error."""
     outcomes = [result.outcome for result in results]
     scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
     errors = [outcome for outcome in outcomes if isinstance(outcome, Errored)]
-    if errors:
-        return errors[0]
-    if not scored:
-        return outcomes[0]
+    if errors or not scored:
+        return (*errors, *outcomes)[0]
     value = sum(outcome.value for outcome in scored) / len(scored)
     return Scored(
         value=value,
@@ -169,15 +162,11 @@ def explanation(outcome: Outcome) -> str:
 
 def sendable(value: Json) -> Json:
     """Write NaN and infinities, which JSON does not have, as text."""
-    match value:
-        case float():
-            return finite(value)
-        case dict():
-            return {key: sendable(entry) for key, entry in value.items()}
-        case list():
-            return [sendable(entry) for entry in value]
-        case _:
-            return value
+    if isinstance(value, dict):
+        return {key: sendable(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [sendable(entry) for entry in value]
+    return finite(value) if isinstance(value, float) else value
 
 
 def _outcome_object(outcome: Outcome) -> JsonObject:

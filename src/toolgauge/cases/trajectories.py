@@ -5,6 +5,7 @@ In a session, a call knows the results that ended at or before its start; a turn
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -89,19 +90,12 @@ class TrajectoryBuilder:
         for call in [*named, *unnamed][:1]:
             self._calls[call.order] = replace(call, result=result, error=call.error or error or mcp_failure(result))
 
-    def user(self, text: str) -> None:
-        """Add a message of the user; calls added next are a new turn."""
-        self.begin_turn()
-        self._messages.append(Message(role="user", text=text, turn=self._turns))
-
-    def assistant(self, text: str) -> None:
-        """Add a message of the agent."""
-        turn = self._turns + 1 if self._position else self._turns
-        self._messages.append(Message(role="assistant", text=text, turn=turn))
-
-    def system(self, text: str) -> None:
-        """Add instructions."""
-        self._messages.append(Message(role="system", text=text, turn=self._turns))
+    def message(self, role: Literal["system", "user", "assistant"], text: str) -> None:
+        """Add a message. Calls added after one of the user are a new turn; one of the agent comes after the calls of its turn."""
+        if role == "user":
+            self.begin_turn()
+        turn = self._turns + (role == "assistant" and self._position > 0)
+        self._messages.append(Message(role=role, text=text, turn=turn))
 
     def trajectory(
         self, properties: Mapping[str, str] | None = None, tools: tuple[ToolDefinition, ...] | None = None
@@ -190,7 +184,13 @@ class _Session:
         self._turns = 0
 
     def add(self, trace_id: str, written: Sequence[JsonObject]) -> None:
-        spans = [_timed(trace_id, number, span) for number, span in enumerate(written, 1)]
+        spans: list[_Timed] = []
+        for number, span in enumerate(written, 1):
+            start_ns, end_ns = (_nanoseconds(span, key) for key in ("start", "end"))
+            # Ids are texts of any form in a case; the place in the list tells spans apart.
+            ref, parent_id = SpanRef(trace_id, f"{number:016x}"), as_str(span.get("parent_span_id"))
+            timed = _Timed(ref=ref, parent_id=parent_id, written=span, start_ns=start_ns, end_ns=max(start_ns, end_ns))
+            spans.append(timed)
         by_id = {as_str(span.written.get("span_id")): span for span in spans}
         self._times += [time for span in spans for time in (span.start_ns, span.end_ns)]
         agents = [span for span in spans if not span.is_tool]
@@ -210,15 +210,12 @@ class _Session:
             self._runs.append(run)
         roots = (span for span in agents if span.parent_id not in by_id)
         root = min(roots, key=lambda span: span.start_ns, default=None)
-        if root is not None:
-            self._add_message("user", root.written.get("user"))
+        asked, answered = (None if root is None else as_str(root.written.get(key)) for key in ("user", "response"))
+        if asked:
+            self._messages.append(Message(role="user", text=asked, turn=self._turns))
         self._add_calls([span for span in spans if span.is_tool], by_id)
-        if root is not None:
-            self._add_message("assistant", root.written.get("response"))
-
-    def _add_message(self, role: str, text: Json) -> None:
-        if isinstance(text, str) and text:
-            self._messages.append(Message(role="user" if role == "user" else "assistant", text=text, turn=self._turns))
+        if answered:
+            self._messages.append(Message(role="assistant", text=answered, turn=self._turns))
 
     def _add_calls(self, spans: Sequence[_Timed], by_id: dict[str | None, _Timed]) -> None:
         """Add the calls in the order of the list, each in the turn that its time gives it."""
@@ -271,18 +268,6 @@ class _Session:
             end_ns=max(self._times, default=0),
             runs=tuple(self._runs),
         )
-
-
-def _timed(trace_id: str, number: int, written: JsonObject) -> _Timed:
-    start_ns = _nanoseconds(written, "start")
-    return _Timed(
-        # Ids are texts of any form in a case; the place in the list tells spans apart.
-        ref=SpanRef(trace_id, f"{number:016x}"),
-        parent_id=as_str(written.get("parent_span_id")),
-        written=written,
-        start_ns=start_ns,
-        end_ns=max(start_ns, _nanoseconds(written, "end")),
-    )
 
 
 def _nanoseconds(written: JsonObject, key: str) -> int:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from toolgauge.cases.case import Case, Unreadable, check_files, lines, parse
+from toolgauge.cases.case import Unreadable, check_files, lines, parse
 from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object
 from toolgauge.cli.check import Asked
 from toolgauge.cli.loaded_criteria import judged_nothing
@@ -40,13 +40,16 @@ def check_cases(asked: Asked, reports: Reports, baseline: Baseline | None) -> tu
     words, places, style = Counter[str](), dict[str, str](), terminal_style()
     shown, hidden = redactor(config, show_values=True), redactor(config)
     exemptions = Exemptions(hidden, baseline, only_proved=asked.proved)
-    rows = _CaseRows(hidden, exemptions)
+    # By evaluator, in place of a criterion.
+    counts: dict[str, CriterionCounts] = {}
     for line in lines(asked.files):
         case = parse(line)
         if isinstance(case, Unreadable):
             words[_UNREADABLE] += 1
             echo(f"error: {indented(f'{case.place}: {case.problem}', _INDENT)}", err=True)
-            reports.add((rows.unreadable(case),))
+            outcome = Errored(error_type=_UNREADABLE, message=case.problem)
+            counts.setdefault(_UNREADABLE, CriterionCounts(_UNREADABLE)).add(outcome)
+            reports.add((_row(_UNREADABLE, case.place, case.place, [(outcome, "")], "", hidden),))
             continue
         first = places.setdefault(case.name, case.place)
         if first != case.place:
@@ -56,7 +59,11 @@ def check_cases(asked: Asked, reports: Reports, baseline: Baseline | None) -> tu
         if isinstance(result.outcome, Errored):
             text = f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}"
             echo(f"error: {indented(text, _INDENT)}", err=True)
-        reports.add((rows.row(result),))
+        counts.setdefault(case.evaluator, CriterionCounts(case.evaluator)).add(result.outcome)
+        exempt = exemptions.of_case(case.name, case.evaluator, result.outcome)
+        calls = [(one.outcome, "" if one.call is None else one.call.name) for one in result.calls]
+        outcomes = [(result.outcome, ""), *calls]
+        reports.add((_row(case.evaluator, case.name, case.place, outcomes, exempt, hidden),))
         echo(json.dumps(result_object(result)) if asked.as_json else "\n".join(_lines(result, style, shown)))
     if not words:
         raise RecordingError("there is no case to score", hint="a case is one line of JSON")
@@ -66,9 +73,28 @@ def check_cases(asked: Asked, reports: Reports, baseline: Baseline | None) -> tu
     if not failed and not asked.allow_nothing:
         closing += judged_nothing(judged, words.total(), "case")
         failed = not judged
-    return Report(
-        title=reports.title, rows=reports.rows, files=asked.files, counts=tuple(rows.counts.values()), is_failed=failed
-    ), closing
+    report = Report(
+        title=reports.title, rows=reports.rows, files=asked.files, counts=tuple(counts.values()), is_failed=failed
+    )
+    return report, closing
+
+
+def _row(
+    evaluator: str, subject: str, place: str, outcomes: Sequence[tuple[Outcome, str]], exempt: str, redactor: Redactor
+) -> Row:
+    """Make the row of a case; the first outcome is that of the case, the others are of its calls."""
+    word = outcome_word(outcomes[0][0])
+    found = [one for one in outcomes if outcome_word(one[0]) != "pass"] if word != "pass" else []
+    file, _, number = place.rpartition(":")
+    return Row(
+        criterion=evaluator,
+        subject=subject,
+        outcome=word,
+        place=(file, int(number)) if Path(file).exists() else None,
+        exempt=exempt,
+        passes=int(word == "pass"),
+        findings=tuple(finding(redactor, *one) for one in found),
+    )
 
 
 def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
@@ -91,38 +117,3 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
             yield f"{_INDENT}{indented(f'{name}{why}', _INDENT * 2)}"
         if len(below) > _MAX_CALLS:
             yield f"{_INDENT}and {len(below) - _MAX_CALLS} more calls"
-
-
-class _CaseRows:
-    """Makes rows of offline cases, and counts them by evaluator in place of a criterion."""
-
-    def __init__(self, redactor: Redactor, exemptions: Exemptions) -> None:
-        self._redactor = redactor
-        self._exemptions = exemptions
-        self.counts: dict[str, CriterionCounts] = {}
-
-    def row(self, result: CaseResult) -> Row:
-        """Make the row of a case."""
-        calls = [(call.outcome, "" if call.call is None else call.call.name) for call in result.calls]
-        return self._row(result.case.evaluator, result.case.name, result.case, result.outcome, calls)
-
-    def unreadable(self, line: Unreadable) -> Row:
-        """Make the row of a line without a readable case."""
-        return self._row(_UNREADABLE, line.place, line, Errored(error_type=_UNREADABLE, message=line.problem), ())
-
-    def _row(
-        self, name: str, subject: str, line: Case | Unreadable, outcome: Outcome, calls: Sequence[tuple[Outcome, str]]
-    ) -> Row:
-        self.counts.setdefault(name, CriterionCounts(name)).add(outcome)
-        word = outcome_word(outcome)
-        found = [(outcome, ""), *(one for one in calls if outcome_word(one[0]) != "pass")] if word != "pass" else []
-        file, _, number = line.place.rpartition(":")
-        return Row(
-            criterion=name,
-            subject=subject,
-            outcome=word,
-            place=(file, int(number)) if Path(file).exists() else None,
-            exempt="" if isinstance(line, Unreadable) else self._exemptions.of_case(subject, name, outcome),
-            passes=int(word == "pass"),
-            findings=tuple(finding(self._redactor, *one) for one in found),
-        )

@@ -197,9 +197,15 @@ def command(**options: object) -> int:
     with `--set redact.values=show` only. `--calls` shows them, and has them with --json as they were recorded. What looks like a
     key, a token, an e-mail address or a card is masked elsewhere in any case.
     """
-    asked = _without_first(msgspec.convert(options, Asked))
+    asked = msgspec.convert(options, Asked)
+    if asked.first is not None and asked.files:
+        # An earlier command had it in place of the first of FILES.
+        first, *files = asked.files
+        of_labels = asked.first == "labels"
+        changes = {"labels": f"{first}:", "files": ()} if of_labels else {"criterion": first, "files": tuple(files)}
+        asked = msgspec.structs.replace(asked, **changes)
     if not asked.files and asked.labels is not None:
-        from toolgauge.cli.labels import print_labels
+        from toolgauge.cli.firings import print_labels
 
         print_labels(asked)
         return 0
@@ -229,13 +235,3 @@ def command(**options: object) -> int:
     for line in closing:
         echo_fitted(line, err=True)
     return int(report.is_failed)
-
-
-def _without_first(asked: Asked) -> Asked:
-    """Take the first of FILES for what an earlier command had in its place."""
-    if asked.first is None or not asked.files:
-        return asked
-    first, *files = asked.files
-    if asked.first == "labels":
-        return msgspec.structs.replace(asked, labels=f"{first}:", files=())
-    return msgspec.structs.replace(asked, criterion=first, files=tuple(files))

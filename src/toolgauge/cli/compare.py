@@ -21,16 +21,21 @@ from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.recordings.comparison import (
     BASE,
     NEW,
+    Answer,
     Filters,
+    Question,
     Versions,
     choose_versions,
     compare,
     set_beside,
 )
 from toolgauge.recordings.comparison_tables import (
+    FailuresByVersion,
     RunUsages,
     comparison_object,
     conclusion,
+    failure_lines,
+    failure_markdown,
     markdown_lines,
     quoted,
     table_lines,
@@ -46,9 +51,7 @@ from toolgauge.recordings.conversation_means import (
     grouping,
     observed_live,
 )
-from toolgauge.recordings.failure_changes import FailuresByVersion, failure_lines, failure_markdown
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.verdict import Answer, Question
 from toolgauge.report.catalogue import Catalogue, CatalogueContent, catalogue_lines, catalogue_markdown
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
@@ -161,7 +164,11 @@ def command(**options: object) -> int:
         return without
 
     observed, versions = _observed(score, asked)
-    _check_filters(filters, observed, asked.live)
+    for name, value, known in filters.unmatched(observed):
+        text, hint = f"nothing that was scored has the {name} {quoted(value)}", suggestion(value, map(printable, known))
+        if asked.live is None:
+            raise ConfigError(text, hint=hint)
+        echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
     question = Question(margin=asked.margin, confidence=asked.confidence, looks_often=asked.live is not None)
     compared = compare(observed, versions, filters, question, () if asked.by is None else grouping(asked.by))
     # Print the comparison; return the exit code.
@@ -186,21 +193,19 @@ def _observed(score: _Observe, asked: _Asked) -> tuple[Observed, Sequence[Versio
     try:
         if asked.live is not None:
             observed = observed_live(_fetched(asked.live, "/comparison", asked.token_file, LiveArms).arms)
-            return observed, _chosen(observed, asked.base, asked.new, VERSION)
-        if asked.by is None:
-            return _two_recordings(score, *asked.files)
-        return _split(score, asked.files, asked.by, asked.base, asked.new)
+            return observed, _chosen(observed, asked, VERSION)
+        if asked.by is not None:
+            return _split(score, asked, asked.by)
+        observations = Observations()
+        for path, version in zip(asked.files, (BASE, NEW), strict=True):
+            score(observations, [path], lambda _trajectory, version=version: version)
+        observed, versions, without = set_beside(observations)
     except ToolgaugeError as error:
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
-
-
-def _check_filters(filters: Filters, observed: Observed, live: str | None) -> None:
-    for name, value, known in filters.unmatched(observed):
-        text, hint = f"nothing that was scored has the {name} {quoted(value)}", suggestion(value, map(printable, known))
-        if live is None:
-            raise ConfigError(text, hint=hint)
-        echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
+    for name in without:
+        echo(f"no `{name}` is in both recordings: streams are compared without it", err=True)
+    return observed, versions
 
 
 def _check_usage(asked: _Asked) -> None:
@@ -230,46 +235,33 @@ def _check_usage(asked: _Asked) -> None:
             raise click.UsageError(text)
 
 
-def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:
-    observations = Observations()
-    for path, version in ((base, BASE), (new, NEW)):
-        score(observations, [path], lambda _trajectory, version=version: version)
-    observed, versions, without = set_beside(observations)
-    for name in without:
-        echo(f"no `{name}` is in both recordings: streams are compared without it", err=True)
-    return observed, versions
-
-
-def _split(
-    score: _Observe, files: tuple[str, ...], by: str, base: str | None, new: str | None
-) -> tuple[Observed, Sequence[Versions]]:
+def _split(score: _Observe, asked: _Asked, by: str) -> tuple[Observed, Sequence[Versions]]:
     observations, names = Observations(), {SERVICE}
-    without = score(observations, files, lambda one: names.update(one.resource) or group(one, by))
+    without = score(observations, asked.files, lambda one: names.update(one.resource) or group(one, by))
     if without:
         echo(f"{without} trajectories without `{by}` were left out", err=True)
     observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})
     seen = sorted({version for versions in observed.first_seen_ns.values() for version in versions})
     if without and not seen:
         raise ConfigError(f"no trajectory has {quoted(by)}", hint=suggestion(by, map(printable, names)))
-    for wanted in (base, new):
+    for wanted in (asked.base, asked.new):
         if wanted is not None and wanted not in seen:
             known = ", ".join(quoted(version) for version in seen[:20]) or "none"
             raise ConfigError(f"no trajectory has {quoted(wanted)} as `{by}`", hint=f"there is {known}")
-    return observed, _chosen(observed, base, new, by)
+    return observed, _chosen(observed, asked, by)
 
 
-def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> tuple[Versions, ...]:
-    versions = tuple(choose_versions(observed, base, new))
+def _chosen(observed: Observed, asked: _Asked, by: str) -> tuple[Versions, ...]:
+    versions = tuple(choose_versions(observed, asked.base, asked.new))
     for chosen in versions:
         of = "" if chosen.service is None else f" of {quoted(chosen.service)}"
         echo(f"comparing {quoted(chosen.new)}{of} with {quoted(chosen.base)}", err=True)
-    for wanted in (base, new):
+    for wanted in (asked.base, asked.new):
         if wanted is not None and not any(wanted in seen for seen in observed.first_seen_ns.values()):
             echo(f"{quoted(wanted)} has not been seen as `{by}`", err=True)
     if not versions:
-        echo(
-            f"no service has {'two values' if any(observed.first_seen_ns.values()) else 'a value'} of `{by}`", err=True
-        )
+        value = "two values" if any(observed.first_seen_ns.values()) else "a value"
+        echo(f"no service has {value} of `{by}`", err=True)
     return versions
 
 
@@ -296,9 +288,8 @@ def _fetched(url: str, path: str, token_file: str | None, answer: type[_T]) -> _
     """Ask the running process at the URL of `--live`; raise `ToolgaugeError` when it does not answer."""
     check_url(url, "--live")
     at = url.rstrip("/").removesuffix(path)
-    body = ask(
-        at, path, token=None if token_file is None else read_token(Path(token_file)), max_bytes=_MAX_ANSWER_BYTES
-    )
+    token = None if token_file is None else read_token(Path(token_file))
+    body = ask(at, path, token=token, max_bytes=_MAX_ANSWER_BYTES)
     try:
         return msgspec.json.decode(body, type=answer)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -1,24 +1,30 @@
 """`toolgauge expect`: good recorded runs become references, a failing one becomes a case to correct."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import click
 
-from toolgauge.authoring.documents import Document, document
+from toolgauge.authoring.documents import Document, criteria_lines, document, reference_lines
 from toolgauge.authoring.labels import LabelSet, read_labels
-from toolgauge.authoring.reference_text import acceptance_lines, criteria_lines, reference_lines
-from toolgauge.authoring.tasks import Choice, Chooser, Counted, choose_runs, with_runs_put_together
+from toolgauge.authoring.runs import Choice, Chooser, choose_runs, with_runs_put_together
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, write_text
+from toolgauge.config.criteria import load_criteria_files
+from toolgauge.config.model import Config
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.outcomes import outcome_word
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.recordings.recorded_requests import STDIN
+from toolgauge.recordings.recorded_requests import STDIN, RecordedRequest, scorecards
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import counted, printable
+from toolgauge.service.criteria_factory import make_criteria
+from toolgauge.service.pipeline_factory import offline_pipeline
 
 
 @click.command("expect", epilog=EXIT_CODES)
@@ -122,6 +128,8 @@ def command(
     """
     choice = Choice(
         scope=scope or ("trace" if traces else "conversation"),
+        tools=_tools(tools),
+        case_key=case_key,
         traces=tuple(trace.lower() for trace in traces),
         cases=cases,
         only_failing=promote,
@@ -130,19 +138,19 @@ def command(
         label_pass_at=label_pass_at,
     )
     config, criteria = load_to_score(config_paths, with_runs_put_together(choice.scope, overrides), criteria_files)
-    counted = Counted(tools=_tools(tools), case_key=case_key)
     with reading_progress(files) as reading:
         # Standard input cannot be read again, to try the criteria on it.
         recording = list(reading) if STDIN in files else reading
-        chooser = choose_runs(recording, choice, counted, config, criteria)
+        chooser = choose_runs(recording, choice, config, criteria)
     is_one = references is not None
-    tasks, tools_counted = chooser.tasks(), counted.tools
-    written = document(tasks, tools=tools_counted, case_key=case_key, is_promoted=promote, is_one_criterion=is_one)
+    written = document(
+        chooser.tasks(), tools=choice.tools, case_key=case_key, is_promoted=promote, is_one_criterion=is_one
+    )
     _write(written, references, output, is_forced=force)
     _print_summary(written, chooser)
     with reading_progress(files) as reading:
         again = recording if STDIN in files else reading
-        for line in acceptance_lines(again, written, config, has_references=is_one):
+        for line in _acceptance(again, written, config, has_references=is_one):
             reading.echo(f"note: {printable(line)}", err=True)
 
 
@@ -156,9 +164,9 @@ def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None
 
 
 def _write(written: Document, references: Path | None, output: Path | None, *, is_forced: bool) -> None:
-    directory = Path() if output is None else output.parent
-    looked_up = None if references is None else os.path.relpath(references, directory)
+    looked_up = None
     if references is not None:
+        looked_up = os.path.relpath(references, Path() if output is None else output.parent)
         lines = tuple(reference_lines(written))
         found = references.read_bytes().splitlines() if references.is_file() and not is_forced else ()
         if not {*filter(None, found)} <= {line.encode() for line in lines}:
@@ -192,3 +200,34 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
     if doubtful:
         parts.append(f"{counted(doubtful, 'call')} to correct")
     echo(f"{counted(len(cases), 'case')} from {counted(written.runs, 'run')}: {', '.join(parts)}", err=True)
+
+
+_REFERENCES, _MAX_SHOWN = "references.jsonl", 5
+
+
+def _acceptance(
+    recording: Iterable[RecordedRequest], written: Document, config: Config, *, has_references: bool
+) -> Iterator[str]:
+    """Name the criteria that accept every run that they judge in the recording."""
+    # As `check --criteria` loads them, from files of their own: the files that were written may not be known here.
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "criteria.yaml")
+        lines = criteria_lines(written, _REFERENCES if has_references else None)
+        path.write_text("\n".join(lines), encoding="utf-8")
+        Path(folder, _REFERENCES).write_text("\n".join(reference_lines(written)), encoding="utf-8")
+        made = make_criteria(config, load_criteria_files([path], os.environ))
+    criteria = [criterion for criterion in made if not criterion.is_default]
+    passed = Counter[str]()
+    failed = set[str]()
+    for scorecard in scorecards(recording, offline_pipeline(config, criteria)):
+        for result in scorecard.results:
+            word = outcome_word(result.outcome)
+            passed[result.criterion] += word == "pass"
+            if word in ("fail", "error"):
+                failed.add(result.criterion)
+    # A criterion was made of one run at least, which it accepts.
+    names = [one.name for one in criteria if passed[one.name] > 1 and one.name not in failed]
+    for name in names[:_MAX_SHOWN]:
+        yield f"`{name}` accepts every one of the {passed[name]:,} runs: it will find nothing in runs like these"
+    if len(names) > _MAX_SHOWN:
+        yield f"{len(names) - _MAX_SHOWN} more criteria accept every run"

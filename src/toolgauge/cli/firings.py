@@ -1,19 +1,29 @@
-"""`toolgauge check --firings` and `--labels`: on how many runs each criterion failed, beside people's verdicts."""
+"""`toolgauge check --firings` and `--labels`: the runs on which each criterion failed, beside people's verdicts.
 
+Verdicts come from a CSV file, from attributes and events of the recording, or from a backend.
+"""
+
+import asyncio
 import json
+import os
+import re
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 import click
 
-from toolgauge.authoring.backtest_report import Report
-from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
-from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback
+from toolgauge.authoring.firings import Backtest, CountedJudges, Report, Stopwatch
+from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
+from toolgauge.backends.settings import VENDORS
 from toolgauge.cli.check import Asked
-from toolgauge.cli.labels import labels_of
 from toolgauge.cli.loaded_criteria import warn_of_unmatched
-from toolgauge.cli.output import Reading, terminal_style
+from toolgauge.cli.output import Reading, terminal_style, write_text
 from toolgauge.cli.recordings import View
-from toolgauge.config.model import Config
+from toolgauge.config.load import load
+from toolgauge.config.model import Config, backends
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
@@ -27,6 +37,11 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.score.scorer import nothing_around
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline
+from toolgauge.service.pulled_verdicts import as_feedback, pull
+from toolgauge.settings import duration_ns
+
+_DAYS = re.compile("([0-9]{1,4})d")
+_READABLE = [name for name in VENDORS if name != "datadog"]
 
 
 class Firings(View):
@@ -36,9 +51,13 @@ class Firings(View):
         if not criteria:
             raise ConfigError("there is no criterion", hint="give `--criteria FILE`, or leave the default criteria on")
         super().__init__(asked, config, criteria)
-        given = labels_of(asked)
-        self._labels = [] if given is None else [given]
+        self._labels: list[LabelSet] = []
+        if asked.labels is not None:
+            path = Path(asked.labels)
+            labels = _pulled(asked) if _is_backend(asked.labels) else read_labels(path, asked.label_pass_at)
+            self._labels.append(labels)
         self._attribute = None if asked.label_attribute is None else LabelSet(asked.label_attribute)
+        self._labels += filter(None, [self._attribute])
         self._judges, self._stopwatch = CountedJudges(), Stopwatch()
         self._feedback = RecordedFeedback(asked.label_pass_at)
         self._backtest = Backtest(criteria)
@@ -84,8 +103,7 @@ class Firings(View):
     def _usable_labels(self) -> list[LabelSet]:
         """Add recorded verdicts; warn of labels that could not be used, and raise `RecordingError` where none could be."""
         seen = dict.fromkeys(self._backtest.seen())
-        labels = [*self._labels, *([] if self._attribute is None else [self._attribute])]
-        for one in labels:
+        for one in self._labels:
             name, unmatched = printable(one.name), one.unmatched(seen)
             if one.verdicts and len(unmatched) == len(one.verdicts):
                 raise RecordingError(
@@ -98,7 +116,7 @@ class Firings(View):
         recorded = [found for _, found in sorted(self._feedback.by_name.items())]
         for one in recorded:
             _warn_of_labels(one, one.unmatched(seen))
-        return [*labels, *(one for one in recorded if one.verdicts)]
+        return [*self._labels, *(one for one in recorded if one.verdicts)]
 
 
 def _warn_of_labels(labels: LabelSet, unmatched: Sequence[Labelled]) -> None:
@@ -109,3 +127,65 @@ def _warn_of_labels(labels: LabelSet, unmatched: Sequence[Labelled]) -> None:
     if unmatched:
         of = f"{len(unmatched)} of {len(labels.verdicts)} labels of `{name}`"
         echo(f"warning: {of} are on nothing in the recording, the first on {unmatched[0]}", err=True)
+
+
+def _is_backend(labels: str) -> bool:
+    """Return whether `--labels` names a backend, and no file."""
+    return ":" in labels and not Path(labels).exists()
+
+
+def print_labels(asked: Asked) -> None:
+    """Print the labels of a backend as CSV, unless they are written to a file."""
+    if not _is_backend(asked.labels or ""):
+        raise click.UsageError("`--labels FILE.csv` takes recordings")
+    labels = _pulled(asked)
+    if asked.labels_file is None:
+        echo(labels.as_csv(), end="")
+
+
+def _pulled(asked: Asked) -> LabelSet:
+    """Read labels from a backend, and write them to the file for them.
+
+    Scores of models and code are left out, and so are runs with different verdicts.
+    """
+    backend, _, project = (asked.labels or "").partition(":")
+    place = "experiments" if backend == "mlflow" else "project"
+    overrides = (*asked.overrides, *([f"exporters.{backend}.{place}={project}"] if project else []))
+    known = {**backends(load([*map(Path, asked.config_paths)], overrides, os.environ, sends=False).exporters)}
+    settings = known.get(backend)
+    if settings is None:
+        names_known = ", ".join(f"`{name}`" for name in known) or "none"
+        raise ConfigError(
+            f"there is no backend `{printable(backend)}` in `exporters` of the configuration",
+            hint=f"there is {names_known}; one of {', '.join(_READABLE)} is added with `--set exporters.{_READABLE[0]}.endpoint=URL`",
+        )
+    days = _DAYS.fullmatch(asked.since)
+    try:
+        since_ns = duration_ns(asked.since if days is None else f"{24 * int(days[1])}h")
+    except ValueError as error:
+        raise ConfigError(f"`--since` {error}, or in days, such as `7d`") from error
+    verdicts = asyncio.run(pull(backend, settings, time.time_ns() - since_ns))
+    labels, names = LabelSet(backend), asked.label_names
+    for verdict in verdicts:
+        if not names or any(fnmatchcase(verdict.name, name) for name in names):
+            passed, is_conversation = as_feedback(verdict).passed, verdict.trace_id is None
+            labelled = Labelled(is_conversation, verdict.trace_id or verdict.conversation_id or "")
+            if verdict.value is not None and asked.label_pass_at is not None:
+                passed = verdict.value >= asked.label_pass_at
+            value = str(verdict.label if verdict.value is None else verdict.value)
+            labels.add_value(labelled, value, passed=passed)
+    by_name = sorted(Counter(verdict.name for verdict in verdicts).items())
+    counts = ", ".join(f"`{printable(name)}` {count}" for name, count in by_name) or None
+    if not labels.verdicts:
+        text = f"there is no verdict of a person in `{backend}` since {asked.since}"
+        raise RecordingError(text, hint=counts)
+    if asked.labels_file is not None:
+        write_text(Path(asked.labels_file), labels.as_csv())
+    found = list(labels.verdicts.values())
+    parts = [f"{found.count(True)} passed", f"{found.count(False)} failed"]
+    if labels.contradicted:
+        parts.append(f"{labels.contradicted} with different verdicts, left out")
+    if labels.unread:
+        parts.append(f"{labels.unread} values that are no verdicts, the first is `{printable(labels.first_unread)}`")
+    echo(f"labels of `{labels.name}` ({counts}): {', '.join(parts)}", err=True)
+    return labels

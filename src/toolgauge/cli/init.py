@@ -9,26 +9,26 @@ from pathlib import Path
 
 import click
 
-from toolgauge import plugins
 from toolgauge.authoring.convert.conversion import convert
 from toolgauge.authoring.convert.draft import read_documents
 from toolgauge.authoring.criteria_yaml import Commented, Written
-from toolgauge.authoring.learner import Options, Wanted
+from toolgauge.authoring.evidence import Requirements
+from toolgauge.authoring.learner import Learner, Wanted
 from toolgauge.authoring.starter import SeenTools, configuration, criteria_file, of_mcp, packs
 from toolgauge.cli.learn import learned_from
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import write_text
+from toolgauge.cli.output import mcp_extra, write_text
 from toolgauge.config.load import as_yaml
 from toolgauge.config.problems import plain
 from toolgauge.config.tool_definitions import parsed
 from toolgauge.model.errors import ConfigError, ToolgaugeError
-from toolgauge.model.json import Json
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
+from toolgauge.score.contracts import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import tool_kinds
 
-_OPTIONS = Options()
+_REQUIREMENTS = Requirements()
 _CONFIG, _CRITERIA = "toolgauge.yaml", "criteria.yaml"
 
 
@@ -119,9 +119,14 @@ def command(
         raise ConfigError(f"{' and '.join(existing)} would be overwritten", hint=hint)
     answers = [plain(parsed(file)) for file in mcp_files]
     if mcp_command is not None:
-        answers.append(_asked(shlex.split(mcp_command)))
+        with mcp_extra("--mcp-command"):
+            from toolgauge.mcp_server.tools_of_server import tools_of_server
+        answers.append(tools_of_server(shlex.split(mcp_command)))
     offered = {name: one for answer in answers for name, one in of_mcp(answer).items()}
-    seen = _seen(files, offered, config_paths, overrides) if files else SeenTools(contracts=offered)
+    seen = SeenTools(contracts=offered)
+    if files:
+        config, _ = load_for_replay(config_paths, overrides, (), os.environ)
+        seen = _seen(learned_from(files, Wanted(), config), offered, tool_kinds(config))
     seen = replace(seen, definitions=[str(file.absolute()) for file in mcp_files])
     texts = {
         _CONFIG: configuration(seen, config=str(places[_CONFIG]), criteria=_CRITERIA),
@@ -136,36 +141,18 @@ def command(
     echo(f"next: toolgauge serve --config {places[_CONFIG]}", err=True)
 
 
-def _asked(command: list[str]) -> Json:
-    try:
-        from toolgauge.mcp_server.tools_of_server import tools_of_server
-    except ModuleNotFoundError as error:
-        if (error.name or "toolgauge").partition(".")[0] == "toolgauge":
-            raise
-        message = "`--mcp-command` needs the extra `toolgauge[mcp]`, which is not installed"
-        raise ConfigError(message, hint=plugins.install_hint("mcp")) from error
-    return tools_of_server(command)
-
-
-def _seen(
-    files: tuple[str, ...],
-    offered: Mapping[str, Mapping[str, Written]],
-    config_paths: tuple[str, ...],
-    overrides: tuple[str, ...],
-) -> SeenTools:
-    config, _ = load_for_replay(config_paths, overrides, (), os.environ)
-    learner = learned_from(files, Wanted(), config_paths, overrides)
+def _seen(learner: Learner, offered: Mapping[str, Mapping[str, Written]], kinds: ToolKinds) -> SeenTools:
     if not learner.calls:
         raise ToolgaugeError(
             f"there is no tool call in these recordings ({learner.runs} runs)",
             hint="`toolgauge doctor FILE...` shows the reason; `--pack NAME` needs no traffic",
         )
-    learned, kinds = learner.result(_OPTIONS), tool_kinds(config)
+    learned = learner.result(_REQUIREMENTS)
     if not learned.count:
         most = max(summary.runs for summary in learned.services)
         echo(
             f"too few runs to learn criteria from (at most {most} of one service): the default criteria are on, and "
-            f"`toolgauge learn` writes some once there are {_OPTIONS.requirements.runs} or more",
+            f"`toolgauge learn` writes some once there are {_REQUIREMENTS.runs} or more",
             err=True,
         )
     contracts: dict[str, Written] = {**offered}
@@ -176,7 +163,7 @@ def _seen(
         contract = {**by_name, **offered.get(name, {}), **learned.contracts.get(name, {})}
         if contract:
             contracts[name] = Commented(contract, note)
-    return SeenTools(criteria=learned.criteria_text, has_conversations=learner.has_conversations, contracts=contracts)
+    return SeenTools(criteria=learned.criteria_text, has_conversations=learned.has_conversations, contracts=contracts)
 
 
 def _convert(files: tuple[str, ...], references: Path | None, key: str) -> None:

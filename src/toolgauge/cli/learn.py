@@ -8,9 +8,10 @@ import click
 
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
-from toolgauge.authoring.learner import Learner, Options, Wanted, learn_recording
+from toolgauge.authoring.learner import Learner, Wanted, learn_recording
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress, write_text
+from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import shortened
@@ -84,19 +85,19 @@ def command(
     Values stay out of it, but for truth values, rounded figures, and labels such as `economy` that the tool's definition
     spells or that at least five conversations share. The same recordings give the same bytes.
     """
-    options = Options(requirements=Requirements(runs=min_runs, tolerance=tolerance), most_alarms=false_alarms)
     for each in only:
         if not each.partition("=")[0] or "=" not in each:
             raise click.UsageError(f"--only takes ATTRIBUTE=VALUE, not `{each}`")
     pairs = tuple((key, value) for key, _, value in (each.partition("=") for each in only))
     wanted = Wanted(pairs, None if label_file is None else read_labels(label_file))
-    learner = learned_from(files, wanted, config_paths, overrides)
+    config, _ = load_for_replay(config_paths, overrides, (), os.environ)
+    learner = learned_from(files, wanted, config)
     if not learner.calls:
         raise RecordingError(
             wanted.why_none() or f"there is no tool call in these recordings ({learner.runs} runs)",
             hint="`toolgauge doctor FILE...` shows the reason",
         )
-    learned = learner.result(options)
+    learned = learner.result(Requirements(runs=min_runs, tolerance=tolerance, most_alarms=false_alarms))
     echo(f"{learned.runs} runs: contracts of {len(learned.contracts)} tools", err=True)
     if learned.needed > min_runs:
         echo(f"a contract needs {learned.needed} runs, as with {min_runs} too many would break one", err=True)
@@ -123,10 +124,7 @@ def command(
     return 0
 
 
-def learned_from(
-    files: Sequence[str], wanted: Wanted, config_paths: Sequence[str], overrides: Sequence[str]
-) -> Learner:
+def learned_from(files: Sequence[str], wanted: Wanted, config: Config) -> Learner:
     """Read recordings as one, with progress, and take the wanted runs."""
-    config, _ = load_for_replay(config_paths, overrides, (), os.environ)
     with reading_progress(files) as reading:
         return learn_recording(reading, wanted, config)

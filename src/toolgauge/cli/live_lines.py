@@ -5,7 +5,7 @@ The thread that writes the log makes the lines, of at most 20 trajectories a sec
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -66,7 +66,7 @@ class LiveLines:
         self._pass_at: Mapping[str, float] = {}
         # The address of a trajectory's page; to be set before the first scorecard.
         self.page_url: Callable[[Trajectory], str] = lambda _trajectory: ""
-        self._tally = Tally()
+        self._tally = ResultCounts()
         # The worker's.
         self._services: set[str] = set()
         self._dialects: set[str] = set()
@@ -133,10 +133,24 @@ class LiveLines:
         self._write(lambda: f"{_clock(now_ns)}  {self._style.head(text)}")
 
     def summary(self) -> None:
-        """Show the counts since the start."""
+        """Show the totals since the start, then a table of the criteria, the most failures first."""
         self.tick()
-        text = "\n".join(self._tally.lines(self._style))
-        self._write(lambda: text)
+        tally, criteria = self._tally, dict[str, CriterionCounts]()
+        trajectories = counted(tally.trajectories, "trajectory", "trajectories")
+        lines = [self._style.head(f"{trajectories}, {counted(tally.calls, 'tool call')}")]
+        # A copy: a worker that was given up at the end may still count.
+        for (criterion, outcome), count in tuple(tally.results.items()):
+            counts = criteria.setdefault(criterion, CriterionCounts(shortened(criterion, _MAX_NAME)))
+            if outcome in ("pass", "fail", "error"):
+                counts.words[outcome] += count
+            else:
+                counts.words["not_evaluated"] += count
+                counts.reasons[outcome] += count
+        found = sorted(criteria.values(), key=lambda one: (-one.words["fail"] - one.words["error"], one.name))
+        lines += table_lines(found[:_MAX_CRITERIA], style=self._style)
+        if len(found) > _MAX_CRITERIA:
+            lines.append(f"… and {len(found) - _MAX_CRITERIA} more criteria")
+        self._write(lambda: "\n".join(lines))
 
     def _line(self, shown: TrajectoryRow, calls: str, trace_id: str, page: str) -> str:
         """Make one line, cut to the width of the terminal where that leaves room for the reason."""
@@ -171,25 +185,3 @@ def terminal_width() -> int:
 
 def _clock(time_ns: int) -> str:
     return time.strftime("%H:%M:%S", time.localtime(time_ns / 1e9))
-
-
-class Tally(ResultCounts):
-    """Counts since the start, as a summary. Belongs to the worker, but for `lines`."""
-
-    def lines(self, style: Style) -> Iterator[str]:
-        """Summarise: the totals, then a table of the criteria, those with the most failures first."""
-        trajectories = counted(self.trajectories, "trajectory", "trajectories")
-        yield style.head(f"{trajectories}, {counted(self.calls, 'tool call')}")
-        criteria: dict[str, CriterionCounts] = {}
-        # A copy: a worker that was given up at the end may still count.
-        for (criterion, outcome), count in tuple(self.results.items()):
-            counts = criteria.setdefault(criterion, CriterionCounts(shortened(criterion, _MAX_NAME)))
-            if outcome in ("pass", "fail", "error"):
-                counts.words[outcome] += count
-            else:
-                counts.words["not_evaluated"] += count
-                counts.reasons[outcome] += count
-        found = sorted(criteria.values(), key=lambda one: (-one.words["fail"] - one.words["error"], one.name))
-        yield from table_lines(found[:_MAX_CRITERIA], style=style)
-        if len(found) > _MAX_CRITERIA:
-            yield f"… and {len(found) - _MAX_CRITERIA} more criteria"

@@ -104,21 +104,8 @@ ALIASES = {
 _ENDS_WITH_READER = frozenset({"inspect", "explain", "demo", "serve", "mcp", "worker"})
 
 
-def _alias_of(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the earlier command that a command line begins with, and the rest; an empty one where there is none."""
-    for count in (2, 1):
-        if (name := " ".join(arguments[:count])) in ALIASES:
-            return name, arguments[count:]
-    return "", arguments
-
-
-def _renamed(word: str, names: Mapping[str, str]) -> str:
-    name, is_joined, value = word.partition("=")
-    return f"{names.get(name, name)}{is_joined}{value}"
-
-
 class _ReaderHasGoneError(Exception):
-    """The reader of our output has closed it; an own class, because click ends with 1 on a broken pipe."""
+    """The reader of our output has closed it; click ends with 1 on a `BrokenPipeError`."""
 
 
 class LazyGroup(click.Group):
@@ -150,13 +137,15 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a sub-command, and suggest one when there is none of that name."""
-        earlier, rest = _alias_of(args)
+        # Some earlier commands are of two words.
+        earlier = next((count for count in (2, 1) if " ".join(args[:count]) in ALIASES), 0)
+        name = " ".join(args[: earlier or 1])
         if earlier:
-            now, words, renamed = ALIASES[earlier]
-            echo(f"`{earlier}` is now `{now}`", err=True)
-            args = [earlier, *words.split()[1:], *(_renamed(word, renamed) for word in rest)]
-        name = args[0] if args else ""
-        if name and not earlier and not name.startswith("-") and name not in _COMMANDS and name not in _HIDDEN:
+            now, words, renamed = ALIASES[name]
+            echo(f"`{name}` is now `{now}`", err=True)
+            options = [word.partition("=") for word in args[earlier:]]
+            args = [name, *words.split()[1:], *("".join((renamed.get(word, word), *rest)) for word, *rest in options)]
+        elif name and not name.startswith("-") and name not in _COMMANDS and name not in _HIDDEN:
             from difflib import get_close_matches
 
             close = get_close_matches(name, _COMMANDS, n=1)
@@ -223,7 +212,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         echo(error.format_message(), err=True)
         return error.exit_code
     except click.UsageError as error:
-        _complain(error.format_message(), _usage_hint(error))
+        path = "toolgauge" if error.ctx is None else error.ctx.command_path
+        hint = f"`{path} --help` lists what there is"
+        if isinstance(error, click.MissingParameter) and error.ctx is not None:
+            usage = " ".join((path, *error.ctx.command.collect_usage_pieces(error.ctx)))
+            hint = f"`{usage}`; `{path} --help` has more"
+        _complain(error.format_message(), hint)
         return error.exit_code
     except click.ClickException as error:
         _complain(error.format_message(), None)
@@ -243,13 +237,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         close_log()
     return returned if isinstance(returned, int) else 0
-
-
-def _usage_hint(error: click.UsageError) -> str:
-    path = error.ctx.command_path if error.ctx is not None else "toolgauge"
-    if isinstance(error, click.MissingParameter) and error.ctx is not None:
-        return f"`{' '.join((path, *error.ctx.command.collect_usage_pieces(error.ctx)))}`; `{path} --help` has more"
-    return f"`{path} --help` lists what there is"
 
 
 def _complain(message: str, hint: str | None) -> None:

@@ -4,9 +4,7 @@ import sys
 
 import click
 
-from toolgauge import plugins
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.model.errors import ConfigError
 from toolgauge.report.streams import echo
 
 
@@ -34,15 +32,11 @@ def command(
 
     Needs the extra `mcp`: `python3 -m pip --python .venv install '.[mcp]'` in the clone.
     """
-    try:
-        from toolgauge.mcp_server.stdio_server import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "toolgauge").partition(".")[0] == "toolgauge":
-            raise
-        raise ConfigError(
-            "`toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed", hint=plugins.install_hint("mcp")
-        ) from error
     from toolgauge.cli.loaded_criteria import print_notes
+    from toolgauge.cli.output import mcp_extra
+
+    with mcp_extra("toolgauge mcp"):
+        from toolgauge.mcp_server.stdio_server import serve
     from toolgauge.mcp_server.answers_to_questions import Answers
     from toolgauge.mcp_server.readable_files import ReadableFiles
     from toolgauge.mcp_server.scored_recordings import ScoringFiles

@@ -5,7 +5,8 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolgauge.model.errors import RecordingError
+from toolgauge import plugins
+from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 from toolgauge.report.streams import echo, has_bar, has_colour, redraw
 from toolgauge.report.terminal import PLAIN, Style
@@ -15,7 +16,7 @@ _BETWEEN_DRAWINGS_S = 0.1
 
 
 class Reading:
-    """The requests of recordings. With `total_bytes` a bar shows on standard error how much is read; it counts decompressed bytes."""
+    """The requests of recordings. With `total_bytes` a bar on standard error shows the share read; it counts decompressed bytes."""
 
     def __init__(self, files: Sequence[str], total_bytes: int | None) -> None:
         self._requests = read(files, self._draw)
@@ -55,6 +56,18 @@ def reading_progress(paths: Sequence[str]) -> Generator[Reading]:
         yield reading
     finally:
         redraw("")
+
+
+@contextmanager
+def mcp_extra(name: str) -> Generator[None]:
+    """Import modules of the extra `mcp`; raise `ConfigError` that `name` needs it where it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "toolgauge").partition(".")[0] == "toolgauge":
+            raise
+        message = f"`{name}` needs the extra `toolgauge[mcp]`, which is not installed"
+        raise ConfigError(message, hint=plugins.install_hint("mcp")) from error
 
 
 def write_text(path: Path, text: str) -> None:

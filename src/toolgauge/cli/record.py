@@ -31,7 +31,7 @@ from toolgauge.report.terminal import counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.pipeline_factory import make_pipeline
 from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
-from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 from toolgauge.state.settings import StateSettings
 
 _NAME_LENGTH = 80
@@ -179,7 +179,7 @@ async def _record(config: Config, recording: RecordingFile, log: LogThread) -> i
             "admin": None,
         }
     )
-    service = make_service(
+    service = Service(
         alone,
         (),
         observing=lambda _sink: recognized,

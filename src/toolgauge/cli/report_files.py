@@ -84,7 +84,7 @@ def score_tables(to: Sequence[str], config: Config, lost: list[str]) -> Generato
     if not chosen:
         yield lambda _scorecard: None
         return
-    from toolgauge.service.score_backlog import ScoreBacklog
+    from toolgauge.service.destinations import ScoreBacklog
 
     waits = has_bar()
     with ScoreBacklog(

@@ -30,8 +30,8 @@ from toolgauge.service.pipeline_factory import VERSION, redactor
 from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop_signals, tune_process
 from toolgauge.service.reload import ConfigWatch, FrontReloader, Load, Reloader
 from toolgauge.service.runtime import Losses, Runtime
-from toolgauge.service.serve import make_service
-from toolgauge.service.workers.front import Front, make_front, number_of_workers
+from toolgauge.service.service import Service
+from toolgauge.service.workers.front import Front, number_of_workers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.service.workers.worker_observations import Viewers
 from toolgauge.settings import file_path, split_address
@@ -128,14 +128,14 @@ async def _serve(
     service: Runtime
     if number_of_workers(config) == 1:
         take_over_journals(config.state)
-        service = alone = make_service(
+        service = alone = Service(
             config, criteria, observing=(lambda sink: ObservedSink(sink, *shows)) if shows else None, is_live=True
         )
         reloader = Reloader(alone, config, criteria, load=load, adopt_view=adopt, files=files)
-        keeps, is_leaf = alone.persistence is not None, not alone.outbox.destinations
+        keeps, is_leaf = alone.journal is not None, not alone.outbox.destinations
     else:
         keeps, is_leaf = False, not destination_names(config)
-        service = front = make_front(config, criteria, config_options, viewers=_viewers(config, lines, shows))
+        service = front = Front(config, criteria, config_options, viewers=_viewers(config, lines, shows))
         reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
     service.give_back = () if view is None else (view.shed,)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}

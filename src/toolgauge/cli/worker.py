@@ -18,26 +18,12 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import load_configuration
 from toolgauge.service.process import freeze_loaded_objects, tune_process
 from toolgauge.service.reload import Load
-from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Channel, Kind, beat, packed
 from toolgauge.service.workers.worker_observations import WorkerObserver
 from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, WorkerService, share
 
 _LOG_GRACE_S = 1.0
-
-
-class _Numbered(logging.Filter):
-    """Shows in each line which worker wrote it."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self._number = number
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Put the number in front of the message."""
-        record.msg = f"worker {self._number}: {record.msg}"
-        record.worker = self._number
-        return True
 
 
 @click.command("worker", hidden=True)
@@ -68,8 +54,13 @@ def command(
         config, criteria = load_configuration(config_paths, overrides)
         return share(config, number, workers), criteria
 
+    def with_number(record: logging.LogRecord) -> bool:
+        record.msg = f"worker {number}: {record.msg}"
+        record.worker = number
+        return True
+
     log = LogThread()
-    log.addFilter(_Numbered(number))
+    log.addFilter(with_number)
     code = 1
     try:
         code = asyncio.run(_work(end, load, log, workers, partial(FrontLink, hop_id=hop_id, lost_ns=lost)))
@@ -90,16 +81,14 @@ async def _work(
         link = make_link(channel)
         observer = WorkerObserver(link.send_observed)
         link.flush_observations = observer.flush
-        service = make_service(
-            config, criteria, observing=observer.observe, on_notices=observer.notify, is_live=True, worker=link
+        service = Service(
+            config, criteria, observing=observer.observe, on_notices=observer.notify, is_live=True, link=link
         )
         observer.start(service.metrics, service.worker)
         service.metrics.log_dropped.observe = lambda: {(): log.dropped}
-
-        def adopt(new: Config, _criteria: Sequence[Criterion]) -> None:
-            log_to_stderr(new.log, log)
-
-        reloader = WorkerReloader(service, config, criteria, load=load, adopt_view=adopt)
+        reloader = WorkerReloader(
+            service, config, criteria, load=load, adopt_view=lambda new, _criteria: log_to_stderr(new.log, log)
+        )
         freeze_loaded_objects()
         return await WorkerService(channel, link, service, reloader, observer.control).run()
     except ToolgaugeError as error:

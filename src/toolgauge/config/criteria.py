@@ -5,7 +5,7 @@ Other keys are parameters of the evaluator and keep their lines: only `service` 
 
 import contextlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -46,8 +46,9 @@ from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.settings import Section
 
 _NAMED = re.compile(r"(?P<file>[^\r\n]*\.py)(?::(?P<name>[^\r\n:/\\]*))?\Z")
-# What an editor checks.
+# The pattern that editors check.
 NAMED_CLASS = r"^[^/~:\\][^:]*\.py:[A-Za-z_][A-Za-z0-9_]*$"
+_KIND = ("criteria file", "criteria_files")
 _HOW = "write `./checks.py:ClassName`, relative to the file of the criterion"
 
 
@@ -142,7 +143,7 @@ class CriterionConfig:
         return str(self.node.place)
 
     def canonical(self) -> JsonObject:
-        """Write what decides about a score, with defaults spelled out; `sample`, `enforce` and `notify` change no revision."""
+        """Write the facts that decide about a score, with defaults spelled out; `sample`, `enforce` and `notify` change no revision."""
         reference: Json = None
         if self.references is not None:
             cases = self.references.cases.items()
@@ -159,7 +160,7 @@ class CriterionConfig:
         }
 
     def measure(self, titled: Collection[str]) -> JsonObject:
-        """Write what decides about a value: `canonical` without the threshold and the titles of rules in the parameters `titled`."""
+        """Write the facts that decide about a value: `canonical` without the threshold and the titles of rules in `titled` parameters."""
         parameters: JsonObject = {
             key: [_untitled(rule) for rule in value] if key in titled and isinstance(value, list) else value
             for key, value in self.parameters.items()
@@ -220,14 +221,17 @@ def read_criteria(
     config: Config, environment: Mapping[str, str], problems: list[Problem]
 ) -> tuple[CriterionConfig, ...]:
     """Read the criteria of a configuration, inline and from files; return the valid ones, and add to `problems`."""
-    files = [Path(name) for pattern in config.criteria_files for name in _files(pattern)]
+    files = [Path(name) for pattern in config.criteria_files for name in files_matching(pattern, *_KIND)]
     return read_nodes(config.criteria, files, environment, problems)
 
 
 def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
     """Read the criteria of some files. Raises ConfigError with every problem found."""
     problems: list[Problem] = []
-    return _without(problems, read_nodes((), files, environment, problems))
+    criteria = read_nodes((), files, environment, problems)
+    if problems:
+        raise config_error(problems)
+    return criteria
 
 
 def criteria_problems(root: Node, patterns: Iterable[str], environment: Mapping[str, str]) -> tuple[Problem, ...]:
@@ -238,7 +242,7 @@ def criteria_problems(root: Node, patterns: Iterable[str], environment: Mapping[
     for pattern in patterns:
         # A file that is missing is an error of its own, once the configuration is right.
         with contextlib.suppress(ConfigError):
-            files += _files(pattern)
+            files += files_matching(pattern, *_KIND)
     read_nodes(() if inline is None else inline.items(), map(Path, files), environment, problems)
     return tuple(problems)
 
@@ -246,24 +250,17 @@ def criteria_problems(root: Node, patterns: Iterable[str], environment: Mapping[
 def read_criterion(node: Node) -> CriterionConfig:
     """Read one criterion. Raises ConfigError with every problem found."""
     problems: list[Problem] = []
-    return _without(problems, read_nodes([node], (), {}, problems))[0]
-
-
-def _without(problems: Sequence[Problem], criteria: tuple[CriterionConfig, ...]) -> tuple[CriterionConfig, ...]:
+    criteria = read_nodes([node], (), {}, problems)
     if problems:
         raise config_error(problems)
-    return criteria
+    return criteria[0]
 
 
 def load_default_criteria(defaults: Defaults) -> tuple[CriterionConfig, ...]:
-    """Read the criteria that need no reference, as far as they are on. Raises ConfigError with every problem found."""
+    """Read the criteria that need no reference and are on. Raises ConfigError with every problem found."""
     problems: list[Problem] = []
-    nodes = _default_nodes(defaults, problems) if defaults.enabled else ()
-    return _without(problems, tuple(_Reader(problems).criteria(nodes)))
-
-
-def _default_nodes(defaults: Defaults, problems: list[Problem]) -> Iterator[Node]:
-    for evaluator, preset in DEFAULT_CRITERIA.items():
+    nodes: list[Node] = []
+    for evaluator, preset in DEFAULT_CRITERIA.items() if defaults.enabled else ():
         setting: bool | Node = getattr(defaults, evaluator)
         if setting is False:
             continue
@@ -276,7 +273,11 @@ def _default_nodes(defaults: Defaults, problems: list[Problem]) -> Iterator[Node
                 if setting.child(key) is not None
             )
             node = merged(node, setting)
-        yield node
+        nodes.append(node)
+    criteria = read_nodes(nodes, (), {}, problems)
+    if problems:
+        raise config_error(problems)
+    return criteria
 
 
 def parameter_problems(
@@ -296,10 +297,6 @@ def criterion_problem(
     return Problem(nearest(criterion.node, at).place, message, hint)
 
 
-def _files(pattern: str) -> list[str]:
-    return files_matching(pattern, "criteria file", "criteria_files")
-
-
 def read_nodes(
     inline: Iterable[Node], files: Iterable[Path], environment: Mapping[str, str], problems: list[Problem]
 ) -> tuple[CriterionConfig, ...]:
@@ -307,7 +304,22 @@ def read_nodes(
     nodes = [*inline]
     for file in dict.fromkeys(files):
         nodes.extend(_nodes(file, environment, problems))
-    return tuple(_Reader(problems).criteria(nodes))
+    first: dict[str, Place] = {}
+    # A reference file that several criteria name is read once.
+    cases: dict[Path, Mapping[str, Expected]] = {}
+    read: list[CriterionConfig] = []
+    for node in nodes:
+        criterion = _criterion(node, cases, problems)
+        # A criterion that is wrong otherwise has a name, too.
+        written = node.child("name")
+        name = None if written is None else written.value
+        if isinstance(name, str) and name in first:
+            problems.append(Problem(node.place, f"criterion `{name[:64]}` is given twice, first at {first[name]}"))
+        elif isinstance(name, str):
+            first[name] = node.place
+        if criterion is not None:
+            read.append(criterion)
+    return tuple(read)
 
 
 def _nodes(file: Path, environment: Mapping[str, str], problems: list[Problem]) -> list[Node]:
@@ -336,66 +348,45 @@ def _criteria_node(root: Node) -> Node | None:
     return root.value[meant[0]] if meant else None
 
 
-class _Reader:
-    """Reads criteria one by one; a reference file that several of them name is read once."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = problems
-        self._cases: dict[Path, Mapping[str, Expected]] = {}
-
-    def criteria(self, nodes: Iterable[Node]) -> Iterator[CriterionConfig]:
-        """Yield the valid ones; the problems of the others are in `problems`."""
-        first: dict[str, Place] = {}
-        for node in nodes:
-            criterion = self._criterion(node)
-            # A criterion that is wrong otherwise has a name, too.
-            written = node.child("name")
-            name = None if written is None else written.value
-            if isinstance(name, str) and name in first:
-                message = f"criterion `{name[:64]}` is given twice, first at {first[name]}"
-                self.problems.append(Problem(node.place, message))
-            elif isinstance(name, str):
-                first[name] = node.place
-            if criterion is not None:
-                yield criterion
-
-    def _criterion(self, node: Node) -> CriterionConfig | None:
-        values = plain(node)
-        if not isinstance(values, dict):
-            self.problems.append(Problem(node.place, "a criterion must be a mapping of keys to values"))
-            return None
-        try:
-            read = Criterion.model_validate(values)
-        except ValidationError as error:
-            name = values.get("name")
-            owner = f" in criterion `{name[:64]}`" if isinstance(name, str) else " in a criterion"
-            self.problems.extend(problems_of(error, node, Criterion, Wording(owner=owner)))
-            return None
-        return CriterionConfig(
-            name=read.name,
-            evaluator=read.evaluator,
-            when=read.when,
-            scope=read.scope,
-            expected=expected_of(read.expected, read.expected_turns, expected_answer(read)),
-            references=None if read.reference is None else self._references(read.reference, node),
-            pass_at=read.pass_at,
-            sample=read.sample,
-            enforce=read.enforce,
-            notify=read.notify,
-            parameters={key: value for key, value in values.items() if key not in Criterion.model_fields},
-            node=node,
-        )
-
-    def _references(self, reference: _Reference, node: Node) -> References:
+def _criterion(
+    node: Node, cases: dict[Path, Mapping[str, Expected]], problems: list[Problem]
+) -> CriterionConfig | None:
+    values = plain(node)
+    if not isinstance(values, dict):
+        problems.append(Problem(node.place, "a criterion must be a mapping of keys to values"))
+        return None
+    try:
+        read = Criterion.model_validate(values)
+    except ValidationError as error:
+        name = values.get("name")
+        owner = f" in criterion `{name[:64]}`" if isinstance(name, str) else " in a criterion"
+        problems.extend(problems_of(error, node, Criterion, Wording(owner=owner)))
+        return None
+    references = None
+    if read.reference is not None:
         place = nearest(node, ("reference", "file")).place
-        path = place.directory / reference.file
-        if path not in self._cases:
-            self._cases[path] = {}
+        path = place.directory / read.reference.file
+        if path not in cases:
+            cases[path] = {}
             try:
-                self._cases[path], problems = read_references(read_file(path), str(path))
+                cases[path], found = read_references(read_file(path), str(path))
             except ConfigError as error:
-                problems = (Problem(place, error.message, error.hint),)
-            self.problems.extend(problems)
-            if not self._cases[path] and not problems:
-                self.problems.append(Problem(place, f"`{path}` holds no reference"))
-        return References(file=path, key=reference.key, cases=self._cases[path])
+                found = (Problem(place, error.message, error.hint),)
+            problems.extend(found)
+            if not cases[path] and not found:
+                problems.append(Problem(place, f"`{path}` holds no reference"))
+        references = References(file=path, key=read.reference.key, cases=cases[path])
+    return CriterionConfig(
+        name=read.name,
+        evaluator=read.evaluator,
+        when=read.when,
+        scope=read.scope,
+        expected=expected_of(read.expected, read.expected_turns, expected_answer(read)),
+        references=references,
+        pass_at=read.pass_at,
+        sample=read.sample,
+        enforce=read.enforce,
+        notify=read.notify,
+        parameters={key: value for key, value in values.items() if key not in Criterion.model_fields},
+        node=node,
+    )

@@ -14,7 +14,7 @@ _ENDPOINT_KEYS = ("endpoint", *(f"{signal}_endpoint" for signal in SIGNALS))
 _FILES = {"CERTIFICATE": "ca_file", "CLIENT_KEY": "key_file", "CLIENT_CERTIFICATE": "cert_file"}
 _NAMES = ("ENDPOINT", "PROTOCOL", "COMPRESSION", "TIMEOUT", "HEADERS", "INSECURE", *_FILES)
 _OF_ONE_SIGNAL = {f"{PREFIX}{signal.upper()}_{name}": signal for signal in SIGNALS for name in _NAMES}
-# What an application's own exporter goes by.
+# The variables that an application's own exporter reads.
 EXPORTER_VARIABLES = frozenset((f"{PREFIX}ENDPOINT", *_OF_ONE_SIGNAL))
 
 

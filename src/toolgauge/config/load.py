@@ -90,13 +90,6 @@ def _with_contracts(root: Node, environment: Mapping[str, str], criteria_files: 
     return Node({**root.value, "tools": contracts}, root.place) if contracts.value else root
 
 
-def _contract_files(root: Node) -> Iterator[str]:
-    """Yield the files of contracts, as globs."""
-    tools = root.child("tools")
-    entries = tools.value if tools is not None and isinstance(tools.value, list) else [tools]
-    return (str(absolute_glob(one)) for one in entries if one is not None and isinstance(one.value, str))
-
-
 def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Node:
     """Merge the files from left to right, then the overrides, without a look at keys. Raises ConfigError."""
     root = Node({}, Place("configuration"))
@@ -131,7 +124,7 @@ def empty_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _prepared(root: Node) -> object:
-    """Strip the places, except from criteria: they are read later, together with those from files."""
+    """Strip the places, except from criteria: they are read later, together with the criteria in files."""
     values = plain(root)
     if not isinstance(values, dict):
         return values
@@ -144,10 +137,9 @@ def _prepared(root: Node) -> object:
         prepared["defaults"] = {
             key: entry if isinstance(entry.value, dict) else plain(entry) for key, entry in defaults.value.items()
         }
-    if files := root.items("criteria_files"):
-        prepared["criteria_files"] = tuple(map(absolute_glob, files))
-    if definitions := root.items("tool_definitions"):
-        prepared["tool_definitions"] = tuple(map(absolute_glob, definitions))
+    for key in ("criteria_files", "tool_definitions"):
+        if globs := root.items(key):
+            prepared[key] = tuple(map(absolute_glob, globs))
     return prepared
 
 
@@ -197,7 +189,10 @@ def find_sources(
     except ConfigError:
         return Sources((*paths, *criteria_paths), ())
     criteria_files = tuple(_patterns(root, "criteria_files"))
-    definitions = (*_patterns(root, "tool_definitions"), *_contract_files(root))
+    tools = root.child("tools")
+    entries = tools.value if tools is not None and isinstance(tools.value, list) else [tools]
+    contracts = [str(absolute_glob(one)) for one in entries if one is not None and isinstance(one.value, str)]
+    definitions = (*_patterns(root, "tool_definitions"), *contracts)
     named = [*criteria_paths, *_named(root.child("criteria") or Node(None, root.place))]
     for path in (*criteria_paths, *map(Path, _matched(criteria_files))):
         with contextlib.suppress(ConfigError):
@@ -316,7 +311,7 @@ def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what our reader would take for something else than a text."""
+    """Quotes texts that our reader would take for other values."""
 
     _MERGE_KEY = ("tag:yaml.org,2002:merge", re.compile("<<$"))
     yaml_implicit_resolvers = {None: [*CORE_SCALARS, _MERGE_KEY]}  # noqa: RUF012 (PyYAML wants a plain class attribute)

@@ -23,7 +23,6 @@ from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.backends.settings import (
     VENDORS,
-    Backends,
     BackendSettings,
     DatadogSettings,
     LangfuseSettings,
@@ -38,15 +37,16 @@ from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import (
     AnnotateForms,
     AnnotateMode,
-    Destinations,
+    DestinationSettings,
     EventsMode,
     FileSettings,
     KafkaExporterSettings,
     LabelQueue,
     MetricsSettings,
+    OneOrMore,
     PrometheusSettings,
     RedactSettings,
-    Webhooks,
+    WebhookSettings,
 )
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.errors import ConfigError
@@ -54,7 +54,7 @@ from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.hold import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, KafkaReceiverSettings
-from toolgauge.recognize.settings import MappedDialectSettings
+from toolgauge.recognize.mapped_dialect import MappedDialectSettings
 from toolgauge.score.contracts import MAX_CONTRACTS, MAX_NAME, Contract
 from toolgauge.score.patterns import Globs
 from toolgauge.settings import MIB, MINUTE, SECOND, Address, PositiveDuration, Section, Size, TraceUrl
@@ -88,15 +88,15 @@ class Exporters(Section):
     """Ways out. None but `prometheus` is open by default; `prometheus: null` opens no port."""
 
     file: FileSettings | None = None
-    otlp: Destinations = ()
+    otlp: OneOrMore[DestinationSettings] = ()
     kafka: KafkaExporterSettings | None = None
-    webhook: Webhooks = ()
-    phoenix: Backends[PhoenixSettings] = ()
-    langfuse: Backends[LangfuseSettings] = ()
-    mlflow: Backends[MlflowSettings] = ()
-    langsmith: Backends[LangsmithSettings] = ()
-    opik: Backends[OpikSettings] = ()
-    datadog: Backends[DatadogSettings] = ()
+    webhook: OneOrMore[WebhookSettings] = ()
+    phoenix: OneOrMore[PhoenixSettings] = ()
+    langfuse: OneOrMore[LangfuseSettings] = ()
+    mlflow: OneOrMore[MlflowSettings] = ()
+    langsmith: OneOrMore[LangsmithSettings] = ()
+    opik: OneOrMore[OpikSettings] = ()
+    datadog: OneOrMore[DatadogSettings] = ()
     prometheus: PrometheusSettings | None = PrometheusSettings()
 
 
@@ -105,18 +105,14 @@ def _default_criterion(value: object) -> object:
         return value
     if not isinstance(value, dict):
         raise ValueError("must be true, false, or a mapping of what its criterion sets")
-    return _criterion_node(cast("object", value))  # narrowed from object, whose entries have no type
+    return written(cast("object", value), Place("criteria"))  # narrowed from object, whose entries have no type
 
 
-def _plain_criterion(setting: bool | Node) -> object:  # noqa: FBT001 (pydantic calls it)
-    return plain(setting) if isinstance(setting, Node) else setting
-
-
-# On, off, or on with what is set; kept as written until `criteria.py` reads it.
+# On, off, or on with settings; kept as written until `criteria.py` reads it.
 DefaultCriterion = Annotated[
     bool | InstanceOf[Node],
     BeforeValidator(_default_criterion, json_schema_input_type=bool | dict[str, Any]),
-    PlainSerializer(_plain_criterion, when_used="json"),
+    PlainSerializer(lambda setting: plain(setting) if isinstance(setting, Node) else setting, when_used="json"),
 ]
 
 
@@ -140,10 +136,6 @@ class Defaults(Section):
     coverage: DefaultCriterion = True
 
 
-def _contracts(written: object) -> object:
-    return {} if written is None else written
-
-
 def _tool_names(contracts: dict[str, Contract]) -> dict[str, Contract]:
     try:
         Globs([*contracts])
@@ -156,14 +148,17 @@ _ContractMap = dict[str, Contract]
 # By names and globs of tools; files of contracts are read in `load.py`.
 Contracts = Annotated[
     dict[Annotated[str, Field(min_length=1, max_length=MAX_NAME)], Contract],
-    BeforeValidator(_contracts, json_schema_input_type=_ContractMap | str | tuple[str | _ContractMap, ...]),
+    BeforeValidator(
+        lambda written: {} if written is None else written,
+        json_schema_input_type=_ContractMap | str | tuple[str | _ContractMap, ...],
+    ),
     AfterValidator(_tool_names),
     Field(max_length=MAX_CONTRACTS),
 ]
 
 
 class ErrorPolicy(Section):
-    """Which errors of parts count as unwell, with the Collector's names; a recoverable one after a while only."""
+    """Which errors of parts count as unwell, with the Collector's names; recoverable ones after a while only."""
 
     include_permanent_errors: bool = False
     include_recoverable_errors: bool = False
@@ -178,7 +173,7 @@ class Admin(ListenerSettings):
 
 
 class Web(ListenerSettings):
-    """The web view: where it listens, and what it keeps of the latest trajectories."""
+    """The web view: its address, and the bounds on the trajectories that it keeps."""
 
     endpoint: Address = "localhost:8317"
     max_trajectories: Annotated[int, Field(gt=0)] = 500
@@ -191,12 +186,12 @@ class Memory(Section):
     limit: Annotated[Size, Field(gt=0)] = 512 * MIB
 
     def limit_of(self, workers: int) -> int:
-        """Return the limit for all workers together: one that was not given has 128 MiB more for each beyond the first."""
+        """Return the limit for all workers together: the default has 128 MiB more for each worker beyond the first."""
         return self.limit if "limit" in self.model_fields_set else self.limit + (workers - 1) * 128 * MIB
 
 
 class FeedbackSettings(Section):
-    """Verdicts of people: how often they are read from the backends in `exporters`; null leaves that out."""
+    """Verdicts of people: how often they are read from the backends in `exporters`; null for never."""
 
     pull: Annotated[PositiveDuration, Field(ge=10 * SECOND)] | None = None
 
@@ -206,10 +201,6 @@ class Log(Section):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["text", "json"] = "text"
-
-
-def _criterion_node(value: object) -> object:
-    return value if isinstance(value, Node) else written(value, Place("criteria"))
 
 
 def _as_written(node: Node) -> object:
@@ -226,7 +217,10 @@ def _as_written(node: Node) -> object:
 # Kept as written, with their places, until `criteria.py` reads them together with those from files.
 CriterionNode = Annotated[
     InstanceOf[Node],
-    BeforeValidator(_criterion_node, json_schema_input_type=dict[str, Any]),
+    BeforeValidator(
+        lambda value: value if isinstance(value, Node) else written(value, Place("criteria")),
+        json_schema_input_type=dict[str, Any],
+    ),
     PlainSerializer(_as_written, when_used="json"),
 ]
 

@@ -34,7 +34,7 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = {None: list(CORE_SCALARS)}  # noqa: RUF012 (PyYAML wants a plain class attribute)
 
     def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803 - PyYAML's name
-        """Begin `[` or `{`; the time for each is as long as their depth, so that there is an end to it."""
+        """Begin `[` or `{`; the time for each grows with their depth, which is bounded therefore."""
         if self.flow_level >= _MAX_FLOW_DEPTH:
             raise RecursionError
         super().fetch_flow_collection_start(TokenClass)  # pyright: ignore[reportUnknownMemberType]  # not in the stubs

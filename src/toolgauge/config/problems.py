@@ -31,7 +31,7 @@ class Place:
 
     @property
     def directory(self) -> Path:
-        """What relative file names are relative to; the working directory for anything but a file."""
+        """The directory for relative file names; the working directory for anything but a file."""
         return Path(self.source).parent
 
 
@@ -43,7 +43,7 @@ class Node:
     place: Place
 
     def child(self, step: PathStep) -> "Node | None":
-        """Step down one level; `None` when there is nothing."""
+        """Step down one level; `None` without such an entry."""
         match self.value, step:
             case dict() as entries, str():
                 return entries.get(step)
@@ -53,7 +53,7 @@ class Node:
                 return None
 
     def items(self, *path: PathStep) -> "list[Node]":
-        """Return the entries of the list below this path; none where there is no list."""
+        """Return the entries of the list below this path; nothing without a list."""
         node: Node | None = self
         for step in path:
             node = node.child(step) if node is not None else None
@@ -72,7 +72,7 @@ def plain(node: Node) -> Json:
 
 
 def written(value: object, place: Place) -> Node:
-    """Give a plain JSON value a place: one for the whole of it. Raises `TypeError` for anything that is not JSON."""
+    """Give a plain JSON value one place. Raises `TypeError` for anything that is not JSON."""
     match value:
         case None | bool() | int() | float() | str():
             return Node(value, place)
@@ -134,7 +134,7 @@ _ELSEWHERE = {
 }
 
 
-# What stands in section `tools` now, by its earlier key.
+# The form in section `tools`, by its earlier key.
 MOVED: Mapping[str, str] = {
     "tools.writes": "tools: {NAME: {changes_state: true}}",
     "tools.read_only": "tools: {NAME: {changes_state: false}}",
@@ -171,7 +171,7 @@ def config_error(problems: Sequence[Problem]) -> ConfigError:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:
-    """Name the known word that was probably meant, else all of them."""
+    """Name the known word that was probably meant, else all known words."""
     words = sorted(known)
     # Singular for plural, such as `tool` for `tools`, says more than a word of other packages.
     meant = [name for name in words if name.rstrip("s") == word.rstrip("s")]
@@ -209,15 +209,12 @@ def problems_of(
         complaints = found.setdefault((place, name, hint), [])
         if complaint not in complaints:
             complaints.append(complaint)
-    return tuple(
-        Problem(place, f"{name}{_either(complaints)}", hint) for (place, name, hint), complaints in found.items()
-    )
-
-
-def _either(complaints: Sequence[str]) -> str:
-    """Join the complaints about a value that may be of any of several kinds."""
-    *others, last = (each.rpartition("; allowed: ")[2].removeprefix(_MUST).strip() for each in complaints)
-    return f"{_MUST}{', '.join(others)} or {last}" if others else complaints[0]
+    problems: list[Problem] = []
+    for (place, name, hint), complaints in found.items():
+        *others, last = (each.rpartition("; allowed: ")[2].removeprefix(_MUST).strip() for each in complaints)
+        complaint = f"{_MUST}{', '.join(others)} or {last}" if others else complaints[0]
+        problems.append(Problem(place, f"{name}{complaint}", hint))
+    return tuple(problems)
 
 
 _MUST = " must be "

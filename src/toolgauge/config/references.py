@@ -154,16 +154,19 @@ class References:
     cases: Mapping[str, Expected]
 
 
-def _case(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 class ReferenceLine(BaseModel):
-    """What a person writes in one line of a reference file."""
+    """One line of a reference file as a person writes it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    case: Annotated[str, Field(min_length=1), BeforeValidator(_case, json_schema_input_type=str | int)]
+    case: Annotated[
+        str,
+        Field(min_length=1),
+        BeforeValidator(
+            lambda value: str(value) if isinstance(value, int) and not isinstance(value, bool) else value,
+            json_schema_input_type=str | int,
+        ),
+    ]
     expected: ExpectedItems | None = None
     expected_turns: tuple[ExpectedItems, ...] | None = None
     expected_output: JsonValue = None

@@ -24,59 +24,55 @@ _SCHEMAS = ("parameters", "input_schema", "inputSchema")
 
 def load_tool_definitions(config: Config) -> Mapping[str, ToolDefinition]:
     """Read the registered tools by their names. Raises ConfigError with every problem found."""
-    reader = _Reader()
-    for pattern in config.tool_definitions:
-        for name in files_matching(pattern, "file of tool definitions", "tool_definitions"):
-            reader.read(Path(name))
-    if reader.problems:
-        raise config_error(reader.problems)
-    return reader.tools
-
-
-class _Reader:
-    def __init__(self) -> None:
-        self.tools: dict[str, ToolDefinition] = {}
-        self.problems: list[Problem] = []
-        self._first: dict[str, str] = {}
-        self._read: set[Path] = set()
-
-    def read(self, path: Path) -> None:
-        """Add the tools of a file; one that several globs match is read once."""
-        if path in self._read:
-            return
-        self._read.add(path)
+    tools: dict[str, ToolDefinition] = {}
+    problems: list[Problem] = []
+    first: dict[str, str] = {}
+    names = [
+        name
+        for pattern in config.tool_definitions
+        for name in files_matching(pattern, "file of tool definitions", "tool_definitions")
+    ]
+    # A file that several globs match is read once.
+    for path in dict.fromkeys(map(Path, names)):
         try:
             root = parsed(path)
-            for steps, tool in listed_tools(plain(root)):
-                self._add(root, steps, _tool(tool, spelled(steps)))
+            for steps, listed in listed_tools(plain(root)):
+                tool = _tool(listed, spelled(steps))
+                problems += _tool_problems(root, steps, tool, first)
+                tools[tool.name] = tool
+                if len(tools) > _MAX_TOOLS:
+                    raise ConfigError(f"more than {_MAX_TOOLS} tools are registered")
         except ConfigError as error:
             # The YAML parser names the line itself.
             place, _, message = error.message.partition(": ")
             is_placed = place.startswith(f"{path}:")
             problem = (Place(place), message) if is_placed else (Place(str(path)), error.message)
-            self.problems.append(Problem(*problem, error.hint))
+            problems.append(Problem(*problem, error.hint))
         except RecursionError:
-            self.problems.append(Problem(Place(str(path)), "the values are nested too deeply"))
+            problems.append(Problem(Place(str(path)), "the values are nested too deeply"))
+    if problems:
+        raise config_error(problems)
+    return tools
 
-    def _add(self, root: Node, steps: Sequence[PathStep], tool: ToolDefinition) -> None:
-        place = nearest(root, steps).place
-        where = f"`{spelled(steps)}`" if steps else "the file"
-        at = str(place) if place.line is not None else f"{place}, {where}"
-        first = self._first.setdefault(tool.name, at)
-        if first != at:
-            self.problems.append(Problem(place, f"{where}: tool `{tool.name[:80]}` is given twice, first at {first}"))
-        unusable = f"{where}: the schema of tool `{tool.name[:80]}` cannot be used"
-        try:
-            if tool.parameters is not None:
-                schema_text(tool.parameters)
-                SchemaReader(tool.parameters)
-        except SchemaError as error:
-            self.problems.append(Problem(place, f"{unusable}: {error}"))
-        except RecursionError:
-            self.problems.append(Problem(place, f"{unusable}: it is nested too deeply"))
-        self.tools[tool.name] = tool
-        if len(self.tools) > _MAX_TOOLS:
-            raise ConfigError(f"more than {_MAX_TOOLS} tools are registered")
+
+def _tool_problems(
+    root: Node, steps: Sequence[PathStep], tool: ToolDefinition, first: dict[str, str]
+) -> Iterator[Problem]:
+    place = nearest(root, steps).place
+    where = f"`{spelled(steps)}`" if steps else "the file"
+    at = str(place) if place.line is not None else f"{place}, {where}"
+    before = first.setdefault(tool.name, at)
+    if before != at:
+        yield Problem(place, f"{where}: tool `{tool.name[:80]}` is given twice, first at {before}")
+    unusable = f"{where}: the schema of tool `{tool.name[:80]}` cannot be used"
+    try:
+        if tool.parameters is not None:
+            schema_text(tool.parameters)
+            SchemaReader(tool.parameters)
+    except SchemaError as error:
+        yield Problem(place, f"{unusable}: {error}")
+    except RecursionError:
+        yield Problem(place, f"{unusable}: it is nested too deeply")
 
 
 def parsed(path: Path) -> Node:

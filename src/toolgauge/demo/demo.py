@@ -45,7 +45,6 @@ from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, pri
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.process import handle_stop_signals
-from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 from toolgauge.web.view import WebView
 
@@ -189,7 +188,7 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None)
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
 
     shows = [seen.append] if view is None else [seen.append, view.show]
-    return make_service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
+    return Service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
 
 
 @dataclass(frozen=True, slots=True)

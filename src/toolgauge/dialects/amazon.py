@@ -57,22 +57,25 @@ class AgentCore(PlainDialect):
         recorded = values.decoded_object(record.body)
         sides = (values.as_list(values.as_object(recorded.get(side)).get("messages")) for side in _SIDES)
         given, written = ([values.as_object(one) for one in messages] for messages in sides)
-        is_strands = record.event_name.startswith(_STRANDS)
-        yield from _read_strands(given, written) if is_strands else _read_others(given, written)
-
-
-def _read_strands(given: list[JsonObject], written: list[JsonObject]) -> Iterator[Observation]:
-    execution = _agentcore_executed(given, written)
-    if execution is not None:
-        yield execution
-        return
-    yield from conventions.received([_blocks(message, "user") for message in given])
-    # A tool's result is a message of its own, of text, beside the model's messages.
-    outputs = [_blocks(message, "assistant") for message in written if isinstance(message.get("content"), dict)]
-    yield from conventions.written(outputs, None)
-    for message in written:
-        result = values.as_object(message.get("content")).get(_TOOL_RESULT)
-        yield from blocks_message("tool", result).answers()
+        if not record.event_name.startswith(_STRANDS):
+            # Answers and texts; the spans still name the called tools.
+            for message in written:
+                answer = tool_answer(message.get("content"))
+                if answer.call_id is not None:
+                    yield CallAnswered(call_id=answer.call_id, result=answer.result, error=answer.error)
+            # Whole states of graphs are written as a user's message, too, but as JSON.
+            spoken = [one for one in given if values.text_of(one.get("content")).lstrip()[:1] not in ("{", "[")]
+            yield from conventions.newest_user_text([Message(one, "user") for one in spoken])
+        elif (execution := _agentcore_executed(given, written)) is not None:
+            yield execution
+        else:
+            yield from conventions.received([_blocks(message, "user") for message in given])
+            # A tool's result is a message of its own, of text, beside the model's messages.
+            outputs = [_blocks(message, "assistant") for message in written if isinstance(message.get("content"), dict)]
+            yield from conventions.written(outputs, None)
+            for message in written:
+                result = values.as_object(message.get("content")).get(_TOOL_RESULT)
+                yield from blocks_message("tool", result).answers()
 
 
 def _agentcore_executed(given: list[JsonObject], written: list[JsonObject]) -> CallExecuted | None:
@@ -95,22 +98,6 @@ def _blocks(message: JsonObject, default_role: str) -> Message:
     if isinstance(recorded, dict):
         recorded = recorded.get("content", recorded.get("message"))
     return blocks_message(values.as_str(message.get("role")) or default_role, recorded)
-
-
-def _read_others(given: list[JsonObject], written: list[JsonObject]) -> Iterator[Observation]:
-    """Read answers and texts; which tools were called is still on the spans."""
-    for message in written:
-        answer = tool_answer(message.get("content"))
-        if answer.call_id is not None:
-            yield CallAnswered(call_id=answer.call_id, result=answer.result, error=answer.error)
-    # Whole states of graphs are written as a user's message, too; those are no text of a user.
-    contents = [(message, message.get("content")) for message in given]
-    spoken = [
-        Message(message, "user")
-        for message, content in contents
-        if isinstance(content, str) and content.lstrip()[:1] not in ("{", "[")
-    ]
-    yield from conventions.newest_user_text(spoken)
 
 
 _STRANDS_SCOPES = ("strands.", "strands-agents")
@@ -142,7 +129,7 @@ class Strands(PlainDialect):
         elif operation == conventions.INVOKE:
             yield AgentRun(agent=values.as_str(span.attributes.get(conventions.AGENT)))
             yield from self._offered(span.attributes)
-            # Calls and answers among an agent's messages repeat those of its model calls.
+            # Calls and answers among an agent's messages repeat its models'.
             yield from (seen for seen in _strands_messages(span, None) if isinstance(seen, MessageSeen))
         elif operation in conventions.MODEL_OPERATIONS:
             agent = values.as_str(span.attributes.get(conventions.AGENT))
@@ -198,7 +185,7 @@ def _strands_executed(span: Span) -> Iterator[Observation]:
     for event in span.events:
         attributes = event.attributes
         if event.name == conventions.TOOL_MESSAGE and arguments == NOT_RECORDED:
-            # The event is there where content is recorded.
+            # The event occurs only where content is recorded.
             arguments = values.arguments_beside(attributes.get("content"), event.name)
         elif event.name == conventions.CHOICE and result == NOT_RECORDED:
             result = values.opened_blocks(values.content(attributes.get("message")))

@@ -1,12 +1,12 @@
-"""Reads spans that no other dialect claims, and those that theirs reads without a call although they look like one.
+"""Reads spans that no other dialect claims, and spans that look like a call although their dialect reads none.
 
 `draft` writes a mapping from one span alone, as the section `dialects` of the configuration would have it, and `MappedDialect`
-reads the span by it. A key alone is no evidence. A model call is a span with messages in a form that producers share; a tool call
+reads the span by it. A key alone is not evidence. A model call is a span with messages in a form that producers share; a tool call
 is a span with a tool's name, its arguments, and a result or failure, or one that is labelled as the span of a tool.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -26,9 +26,23 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, envelopes, values
 from toolgauge.recognize.definitions import is_schema
-from toolgauge.recognize.mapped_dialect import MappedDialect, event_value
-from toolgauge.recognize.message_shapes import OBJECTS, PLAIN, calls_in, is_message, is_request, may_be_json, shape_of
-from toolgauge.recognize.settings import MappedDialectSettings, Requests, SpanMapping, ValueSource
+from toolgauge.recognize.mapped_dialect import (
+    MappedDialect,
+    MappedDialectSettings,
+    Requests,
+    SpanMapping,
+    ValueSource,
+    event_value,
+)
+from toolgauge.recognize.provider_messages import (
+    OBJECTS,
+    PLAIN,
+    calls_in,
+    is_message,
+    is_request,
+    may_be_json,
+    shape_of,
+)
 
 GENERIC = "generic"
 # Attributes of a span, characters of a value, and elements of a list that are looked at.
@@ -79,7 +93,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
 _ACT = r"(?:execute|run|running|call|use|invoke)?[ _.:/-]?tool(?:[ _.-]?(?:call|use|execution|execute|invocation|run))?"
 _ACT_ALONE = re.compile(rf"(?:.*[ ._:/-])?{_ACT}", re.IGNORECASE)
 _NAMED_ACT = re.compile(rf"({_ACT}[ .:/-]+)([A-Za-z][\w-]{{0,127}})", re.IGNORECASE)
-# Names of acts, which are no names of tools.
+# Names of acts, which do not name tools.
 _ACTS = ("execute", "run", "call", "use", "invoke", "execution", "invocation", "tool")
 # The span of a request for a call; what ran has a result, or failed.
 _REQUESTED = re.compile(r"(?:llm_)?tool_?calls?(?:$|[ .:_-])", re.IGNORECASE)
@@ -103,7 +117,7 @@ _MESSAGES = frozenset((conventions.INPUT, conventions.OUTPUT))
 
 
 class Generic(MappedDialect):
-    """Asked last, about spans that no other dialect claims, and about what theirs left out."""
+    """Asked last, about spans that no other dialect claims, and about content that another dialect left out."""
 
     def __init__(self) -> None:
         super().__init__(GENERIC, MappedDialectSettings.model_construct(rank=99, spans=()))
@@ -123,7 +137,7 @@ class Generic(MappedDialect):
             yield replace(seen, may_repeat=True) if isinstance(seen, ModelCall) else seen
 
     def complete(self, span: Span, observations: tuple[Observation, ...], dialect: str) -> tuple[Observation, ...]:
-        """Add what the span holds, and what the dialect that claimed it did not read."""
+        """Add content of the span that the dialect that claimed it did not read."""
         call: CallExecuted | None = None
         model: ModelCall | None = None
         # Asked of every span that is read: a loop costs half of what a generator does.
@@ -140,12 +154,11 @@ class Generic(MappedDialect):
                     return observations
             elif type(seen) is CallRequested or type(seen) is AgentRun:
                 return observations
-        keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
+        keys = span.attributes.keys()
         # Looking for shapes in spans without JSON took a tenth of the CPU of reading a span.
         others = set(keys).difference(PLAIN)
-        if not any(_may_hold(span.attributes.get(key)) for key in others) and (
-            not span.events or all(event.name == "exception" for event in span.events)
-        ):
+        has_shape = any(map(may_be_json, map(span.attributes.get, others)))
+        if not has_shape and all(event.name == "exception" for event in span.events):
             return observations
         if call is not None:
             return self._with_content(span, observations, call)
@@ -194,10 +207,6 @@ class Generic(MappedDialect):
         if self._newest[0] is not record:
             self._newest = record, draft(record) if isinstance(record, Span) else None
         return self._newest[1]
-
-
-def _may_hold(value: Value) -> bool:
-    return may_be_json(value) or (isinstance(value, str) and value.startswith(envelopes.REPRS))
 
 
 _Fields = dict[str, object]
@@ -283,17 +292,23 @@ def _tool_call(
     ):
         return None
     kind = next((key for text, key in kinds.items() if _TOOL_KIND.search(text)), None)
-    name: object = next((key for key in words.get("tool_name", ()) if _is_tool(key, texts[key])), None)
+    name: object = None
+    for key in words.get("tool_name", ()):
+        text = texts[key]
+        if text and text[0] not in "[{" and not _HAND_OVER.match(text) and not _CHECK.search(key):
+            name = key
+            break
     match = name if isinstance(name, str) else kind
     if name is None:
         name = None if kind is None or words.get("tool_name") else _named(span, texts)
         if name is None:
             return _request(texts, words)
     about = str(match)
+    states = {key: str(span.attributes.get(key)) for key in span.attributes if _STATE.search(key)}
     failed = {
-        key: text
-        for key in span.attributes
-        if _STATE.search(key) and _is_about(key, about) and (text := _failure(span, key))
+        key: state
+        for key, state in states.items()
+        if state[:_LONGEST_KEY].lower() in _FAILURES and _is_about(key, about)
     }
     error = next((key for key in words.get("error", ()) if texts[key] and _is_about(key, about)), None)
     has_failed = bool(failed) or error is not None or conventions.call_error(span) is not None
@@ -358,19 +373,10 @@ def _each(span: Span, beginning: re.Pattern[str]) -> ValueSource | None:
 
 
 def _is_about(key: str, other: str) -> bool:
-    """Return whether a key speaks of a tool, has no namespace, or has the one of the other key."""
+    """Return whether a key names a tool, has no namespace, or shares the other key's."""
     beginning, *rest = _PARTS.split(key)
     root = _PARTS.split(other)[0]
     return not rest or root in ("tool", beginning) or "tool" in (beginning, *rest)
-
-
-def _is_tool(key: str, name: str) -> bool:
-    return bool(name) and name[0] not in "[{" and not _HAND_OVER.match(name) and not _CHECK.search(key)
-
-
-def _failure(span: Span, key: str) -> str | None:
-    state = str(span.attributes.get(key))[:_LONGEST_KEY].lower()
-    return str(span.attributes.get(key)) if state in _FAILURES else None
 
 
 def _named(span: Span, texts: Mapping[str, str]) -> object:
@@ -410,7 +416,7 @@ def _arguments(key: str, text: str) -> object:
     given = values.as_object(read.value) if isinstance(read, Recorded) else None
     if given is None or (given and is_schema(given)) or is_request(given):
         return None
-    # What is written for keyword arguments alone, and what LangChain hands to its callbacks.
+    # The forms of keyword arguments alone, and of LangChain's callbacks.
     is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
     inner = "kwargs" if is_function else "input_str" if {"input_str", "tags"} <= given.keys() else None
     return key if inner is None else ValueSource(attribute=key, path=(inner,))
@@ -439,7 +445,7 @@ def _messages(
         found["tools"] = offered
     if outputs:
         found["output"] = output = max(outputs, key=lambda key: len(calls_in(opened[key])))
-        # Parsers, memories and tools repeat calls: without ids, nothing joins them to those of the model.
+        # Parsers, memories and tools repeat calls: without ids, nothing joins them to the model's.
         is_repeated = isinstance(opened[output], list) or is_message(opened[output])
         if is_repeated and not inputs and not has_label and not all(call.call_id for call in calls_in(opened[output])):
             return None

@@ -61,7 +61,7 @@ class GoogleAdk(PlainDialect):
     grounds = Grounds(keys=_KEYS, scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
-        """Claim what comes from its scope, and spans with its keys."""
+        """Claim all records of its scope, and spans with its keys."""
         return record.scope.name == _SCOPE or super().claims(record)
 
     def read(self, record: Record) -> Iterator[Observation]:

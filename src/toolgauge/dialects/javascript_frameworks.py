@@ -67,7 +67,7 @@ class Mastra(PlainDialect):
             if call is not None:
                 answer = values.as_object(call.result.value) if isinstance(call.result, Recorded) else {}
                 if call.error is None and answer.get("error") is True and "validationErrors" in answer:
-                    # The tool's schema does not allow the arguments: the tool never ran, and those that could not be parsed stand as none.
+                    # The tool's schema does not allow the arguments: the tool never ran. An empty object replaces unreadable arguments.
                     given = NOT_RECORDED if call.arguments == Recorded({}) else call.arguments
                     error = CallError(kind=INVALID_ARGUMENTS, message=values.as_str(answer.get("message")) or "")
                     call = replace(call, arguments=given, error=error)
@@ -122,7 +122,7 @@ _VERCEL_TOOL = ToolFields(
     result=("ai.toolCall.result", "ai.toolCall.output"),
 )
 
-# The second is what older versions write.
+# Older versions write the second.
 _FINISH_REASON = "ai.response.finishReason"
 _VERCEL_TOKENS = (
     ("ai.usage.inputTokens", "ai.usage.promptTokens", *conventions.TOKEN_KEYS[0]),
@@ -131,7 +131,7 @@ _VERCEL_TOKENS = (
 _TOOL_CALL = "ai.toolCall"
 _RUNS = ("ai.generateText", "ai.streamText")
 _MODEL_CALLS = (".doGenerate", ".doStream")
-# Applications choose the key; these are the names that tracing services ask them for.
+# Applications choose the key; tracing services ask for these names.
 _VERCEL_CONVERSATIONS = tuple(
     prefix + key
     for prefix in (_CONTEXT, _VERCEL_METADATA)

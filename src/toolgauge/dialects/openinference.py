@@ -21,8 +21,8 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, messages, values
-from toolgauge.recognize import openinference_agents as agents
 from toolgauge.recognize import openinference_messages as flattened
+from toolgauge.recognize import openinference_spans as spans
 from toolgauge.recognize.conventions import (
     OPENINFERENCE_TOKENS,
     ended_without_result,
@@ -33,14 +33,12 @@ from toolgauge.recognize.conventions import (
 from toolgauge.recognize.definitions import DefinitionReader
 from toolgauge.recognize.dialect import PlainDialect, conversation_of
 from toolgauge.recognize.hosted_tools import hosted_items
-from toolgauge.recognize.openinference_tools import (
+from toolgauge.recognize.openinference_spans import (
     INPUT,
     OUTPUT,
     call_answer,
     call_arguments,
-    google_answer,
     is_synthesized,
-    made_by_itself,
     span_error,
 )
 from toolgauge.recognize.provider_messages import provider_answers
@@ -89,7 +87,7 @@ class OpenInference(PlainDialect):
         kind = (values.as_str(span.attributes.get(KIND)) or "").upper()
         if kind == "EVALUATOR":
             return []
-        source = agents.instrumentation(span.scope)
+        source = spans.instrumentation(span.scope)
         metadata = _metadata(span)
         sessions = [span.attributes.get(SESSION)], [metadata.get(key) for key in _METADATA_SESSIONS]
         seen: list[Observation] = [*(conversation_of(*sessions) or own_conversation(span.attributes, _AI_SDK_SESSIONS))]
@@ -104,7 +102,7 @@ class OpenInference(PlainDialect):
             seen += _enclosing(span, kind, source, metadata)
             if kind == "AGENT":
                 seen += self._offered(span)
-                if source == "smolagents" and (tools := agents.offered_names(span.attributes)):
+                if source == "smolagents" and (tools := spans.offered_names(span.attributes)):
                     seen.append(ToolsOffered(tools=tools))
         return seen
 
@@ -147,12 +145,12 @@ def _openinference_tool(
         return [refused]
     named = name if isinstance(name, str) and name else _CALLED.sub("", span.name)
     answer = call_answer(span, source)
-    # UiPath types its spans in this way; its `tool.id` is that of the tool and not of the call.
+    # UiPath types its spans in this way; its `tool.id` names the tool and not the call.
     is_uipath = span.scope.name.startswith("uipath.")
     keys = _CALL_ID_KEYS[1:] if is_uipath else _CALL_ID_KEYS
     ids = [found for key in keys if isinstance(found := attributes.get(key), str) and found not in ("", _NO_ID)]
     if source == "crewai":
-        named = agents.called_name(named, attributes.get(DESCRIPTION))
+        named = spans.called_name(named, attributes.get(DESCRIPTION))
     agent = langchain.agent_name(metadata) if source == "langchain" else None
     call = answer.of(named, call_arguments(span, source), ids[0] if ids else None, agent=agent)
     if is_uipath:
@@ -170,7 +168,7 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
     recorded = span.attributes.get(OUTPUT)
     if source == "google_adk" and span.name.startswith(_AGENT_RUN):
         seen: list[Observation] = [*flattened.requested_in_run(read, span.attributes)]
-    elif source == "google_genai" and (made := list(made_by_itself(recorded))):
+    elif source == "google_genai" and (made := list(spans.made_by_itself(recorded))):
         seen = [*made]
     else:
         finish = flattened.finish_reason(span.attributes, read)
@@ -183,12 +181,14 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
             seen += calls
             seen += ran
         else:
-            found = [call for message in read.output for call in messages.calls_of(message)]
-            complete = flattened.with_raw_output if source == "langchain" else flattened.with_response
-            seen += flattened.observed(complete(found, recorded), agent)
+            seen += flattened.requested(read, recorded, agent)
     if flattened.is_empty(read, span.attributes) and not any(isinstance(one, CallRequested) for one in seen):
         seen = [replace(one, ending=one.ending or "empty") if isinstance(one, ModelCall) else one for one in seen]
-    seen += _answers(span, source, read)
+    # Answers as the provider was given them, and those that only the flattened messages have.
+    provided = provider_answers(span.attributes.get(INPUT))
+    known = {answer.call_id for answer in provided} - {None}
+    answers = (answer for answer in flattened.answers(read.input) if answer.call_id not in known)
+    seen += [*provided, *(map(spans.google_answer, answers) if source == "google_genai" else answers)]
     spoken = [text for message in read.input if message.role == "system" and (text := message.text)]
     seen += conventions.text_seen("system", spoken[-1] if spoken else None)
     seen += conventions.newest_user_text(read.input)
@@ -196,34 +196,23 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
     return seen
 
 
-def _answers(span: Span, source: str, read: flattened.FlatMessages) -> Iterable[CallAnswered]:
-    """Read the answers to calls: as the provider was given them, and what only the flattened messages have."""
-    given = span.attributes.get(INPUT)
-    provided = provider_answers(given)
-    found: Iterable[CallAnswered] = flattened.answers(read.input)
-    if provided:
-        known = {answer.call_id for answer in provided}
-        found = [answer for answer in found if answer.call_id is None or answer.call_id not in known]
-    return [*provided, *(map(google_answer, found) if source == "google_genai" else found)]
-
-
 def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iterator[Observation]:
-    run = agents.agent_run(span, kind, source, metadata)
+    run = spans.agent_run(span, kind, source, metadata)
     if run is not None:
         yield run
     if source == "langchain" and kind == "CHAIN":
         yield from langchain.node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
         yield from langchain.waiting_calls(span)
     elif source == "crewai" and kind == "AGENT":
-        yield from agents.crew_history(span.attributes.get(OUTPUT), run.agent if run is not None else None)
-        if offered := agents.offered_tools(span.attributes.get(INPUT)):
+        yield from spans.crew_history(span.attributes.get(OUTPUT), run.agent if run is not None else None)
+        if offered := spans.offered_tools(span.attributes.get(INPUT)):
             yield ToolsOffered(tools=offered)
     elif source == "crewai":
-        yield from agents.task_texts(span.attributes.get("crew_tasks"))
-    elif source == "smolagents" and (found := agents.managed_agent_call(span) or agents.code_step(span)):
+        yield from spans.task_texts(span.attributes.get("crew_tasks"))
+    elif source == "smolagents" and (found := spans.managed_agent_call(span) or spans.code_step(span)):
         yield found
     elif source == "haystack" and run is not None:
-        yield from agents.haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+        yield from spans.haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
     elif source == "ag2":
         yield from conventions.text_seen("user", values.decoded_object(span.attributes.get(INPUT)).get("message"))
     elif source == "claude_agent_sdk" and kind == "AGENT":
@@ -266,23 +255,18 @@ class UiPath(PlainDialect):
     def _read(self, span: Span) -> Iterator[Observation]:
         kind = (values.as_str(span.attributes.get(SPAN_TYPE)) or "").upper()
         if TOOL_NAME in span.attributes or kind == "TOOL":
-            yield from _uipath_tool(span)
+            attributes = span.attributes
+            name = values.as_str(attributes.get(TOOL_NAME)) or (span.name if SPAN_TYPE in attributes else "")
+            if name and not is_synthesized(span):
+                answer = langchain.tool_answer(attributes.get(OUTPUT))
+                # UiPath's own spans name the tool with it, other producers name the call.
+                own = values.identifier(attributes.get(_TOOL_ID)) if span.scope.name.startswith(_SCOPE) else None
+                keys = _CALL_IDS if own is None else _CALL_IDS[1:]
+                call_id = next((found for key in keys if (found := values.identifier(attributes.get(key)))), None)
+                yield replace(answer.of(name, call_arguments(span, ""), call_id, span_error(span)), tool_id=own)
         elif kind == "AGENT":
             yield AgentRun(agent=span.name)
             text = span.attributes.get(INPUT)
-            # A function's arguments are no text of a user.
+            # A function's arguments are not a user's text.
             if isinstance(text, str) and not text.startswith(("{", "[", '"')):
                 yield from conventions.text_seen("user", text)
-
-
-def _uipath_tool(span: Span) -> Iterator[Observation]:
-    attributes = span.attributes
-    name = values.as_str(attributes.get(TOOL_NAME)) or (span.name if SPAN_TYPE in attributes else "")
-    if not name or is_synthesized(span):
-        return
-    answer = langchain.tool_answer(attributes.get(OUTPUT))
-    # UiPath's own spans name the tool with it, others that write as it does name the call.
-    tool_id = values.identifier(attributes.get(_TOOL_ID)) if span.scope.name.startswith(_SCOPE) else None
-    keys = _CALL_IDS if tool_id is None else _CALL_IDS[1:]
-    call_id = next((found for key in keys if (found := values.identifier(attributes.get(key)))), None)
-    yield replace(answer.of(name, call_arguments(span, ""), call_id, span_error(span)), tool_id=tool_id)

@@ -378,7 +378,7 @@ class PydanticAI(PlainDialect):
             message
             for event in _events(span.attributes)
             if (role := conventions.HISTORY_EVENTS.get(values.as_str(event.get("event.name")) or "")) is not None
-            for message in conventions.event_messages(event, role)
+            for message in read_messages(conventions.event_body(event), role)
         ]
 
 

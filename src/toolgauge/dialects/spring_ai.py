@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded, Unparsed
-from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     UNKNOWN_TOOL,
     AgentRun,
@@ -45,8 +44,8 @@ _CONVERSATION = _PREFIX + "chat.client.conversation.id"
 _CLIENT_TOOLS = _PREFIX + "chat.client.tool.names"
 _MODEL_TOOLS = _PREFIX + "model.request.tool.names"
 
-_MAX_DIGITS = 12
-# The only place where a tool's name stands that was asked for and is not there.
+_COUNT = re.compile(r"[0-9]{1,12}")
+# Nothing else has the name of a missing tool that the model asked for.
 _NO_SUCH_TOOL = re.compile(r"No ToolCallback found for tool name: (\S{1,200})\s*")
 
 
@@ -79,9 +78,13 @@ class SpringAI(PlainDialect):
                 yield CallAnswered(name=found[1], error=CallError(kind=UNKNOWN_TOOL, message=failed))
         elif _MODEL_TOOLS in attributes:
             yield from named_tools(values.decoded(attributes.get(_MODEL_TOOLS)))
-            # Tokens stand on its span as text, finish reasons in capitals.
+            # Its span has tokens as text, finish reasons in capitals.
             reasons = (values.as_str(attributes.get(conventions.FINISH_REASONS)) or "").lower()
-            sent, received = (_count(values.first(attributes, keys)) for keys in conventions.TOKEN_KEYS)
+            tokens = [values.first(attributes, keys) for keys in conventions.TOKEN_KEYS]
+            sent, received = (
+                conventions.token_count(int(one) if isinstance(one, str) and _COUNT.fullmatch(one) else one)
+                for one in tokens
+            )
             for seen in self._conventions.read_span(span):
                 if isinstance(seen, ModelCall):
                     yield replace(
@@ -89,7 +92,7 @@ class SpringAI(PlainDialect):
                         stopped_for_tools=conventions.stopped_for_tools({conventions.FINISH_REASONS: reasons}),
                         input_tokens=sent,
                         output_tokens=received,
-                        # Up to 1.1, those of a whole loop over tools, whose calls are below one span.
+                        # Up to 1.1, the sums of a whole loop over tools, whose calls are below one span.
                         may_add_up=True,
                     )
                 else:
@@ -111,8 +114,3 @@ def _executed(span: Span) -> Iterator[Observation]:
     parameters = schema if isinstance(schema, dict) else None
     tool = ToolDefinition(name=call.name, description=values.as_str(description), parameters=parameters)
     yield ToolsOffered(tools=(tool,))
-
-
-def _count(value: Value) -> int | None:
-    is_count = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
-    return conventions.token_count(int(value) if isinstance(value, str) and is_count else value)

@@ -22,7 +22,7 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.selection import has_run_well, nothing_to_judge, readable_arguments, shown, unseen_arguments
-from toolgauge.score.tool_offers import REGISTERED
+from toolgauge.score.tool_offers import REGISTERED, RunOffers
 from toolgauge.score.tool_schemas import (
     Steps,
     ToolSchema,
@@ -45,7 +45,7 @@ _MAX_DIFFERENCES = 20
 # Arguments that break more rules than this are wrong from end to end.
 _MAX_VIOLATIONS = 1000
 _WrittenByTool: TypeAlias = dict[str, dict[str, JsonValue]]
-# What stands for the schema of a call that has none, and that of one that cannot be used.
+# `NotEvaluated` for a tool without a schema, or with a schema that cannot be used.
 _Schema: TypeAlias = ToolSchema | NotEvaluated
 
 
@@ -62,7 +62,7 @@ class ArgumentsSchema(FactsEvaluator):
 
     # Whether an argument that the schema does not name fails, where the schema does not say whether others are allowed.
     unknown_arguments: UnknownArguments = "fail"
-    # Whether violations of a call that the tool took and ran without an error or an error text fail. Those of `schemas` always do.
+    # Whether violations of a call that the tool took and ran without an error or an error text fail. Violations of `schemas` always do.
     accepted_violations: Literal["pass", "fail"] = "pass"
     # By name of the tool: take the place of the schemas on offer. Tools without one here are not judged.
     schemas: Annotated[_WrittenByTool, Field(min_length=1, max_length=_MAX_SCHEMAS)] | None = None
@@ -87,7 +87,6 @@ class ArgumentsSchema(FactsEvaluator):
         if not calls:
             yield None, nothing_to_judge(facts.trajectory)
             return
-        definitions = _Definitions(facts, self.schemas)
         steps = Steps(_STEPS)
         checks: dict[tuple[str, SpanRef | None, int | None], _Check] = {}
         # Rule: a tool that ran without an error, and whose result does not read like one, accepted the violation of its schema;
@@ -98,7 +97,7 @@ class ArgumentsSchema(FactsEvaluator):
             key = call.name, call.run, id(call.definition.parameters) if call.definition is not None else None
             check = checks.get(key)
             if check is None:
-                check = checks[key] = self._check(call, definitions)
+                check = checks[key] = self._check(call, facts.offers)
             schema = check.schema
             arguments = readable_arguments(call)
             if arguments is None:
@@ -112,8 +111,32 @@ class ArgumentsSchema(FactsEvaluator):
                     outcome = check.accepted if outcome is check.valid else replace(outcome, is_exempt=True)
                 yield call, outcome
 
-    def _check(self, call: ToolCall, definitions: "_Definitions") -> "_Check":
-        definition, remark = definitions.of(call)
+    def _definition(self, call: ToolCall, offers: RunOffers) -> tuple[ToolDefinition | NotEvaluated, str]:
+        """Return the definition of the called tool, one with a schema where there is any, and a remark about its origin."""
+        name = call.name
+        if self.schemas is not None:
+            schema = self.schemas.get(name)
+            if schema is not None:
+                return ToolDefinition(name=name, parameters=schema), _WRITTEN_HERE
+            return NotEvaluated(reason="no_schema", explanation=f"the criterion has no schema of {shown(name)}"), ""
+        # Rule: the schema on the tool's own span counts, else that of the run's offer, else the registered one.
+        best = None if call.definition is None else (call.definition, "")
+        offered = offers.of(call)
+        for offer in offered:
+            if best is not None and best[0].parameters is not None:
+                break
+            definition = offer.tools.get(name)
+            if definition is not None and (best is None or definition.parameters is not None):
+                best = definition, offer.remark
+        if best is not None:
+            return best
+        if not offered:
+            return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded"), ""
+        where = "registered" if offered[0].remark == REGISTERED else "on offer"
+        return NotEvaluated(reason="no_schema", explanation=f"{shown(name)} was not among the tools {where}"), ""
+
+    def _check(self, call: ToolCall, offers: RunOffers) -> "_Check":
+        definition, remark = self._definition(call, offers)
         name = call.name
         schema: _Schema
         free_text = None
@@ -133,7 +156,7 @@ class ArgumentsSchema(FactsEvaluator):
 
 
 class _Check(Struct, frozen=True, gc=False):
-    """The schema for the calls of one tool in one run, the outcome of valid calls, and of those that the tool accepted."""
+    """The schema for the calls of one tool in one run, the outcome of valid calls, and of calls that the tool accepted."""
 
     schema: _Schema
     valid: Scored
@@ -141,38 +164,6 @@ class _Check(Struct, frozen=True, gc=False):
     remark: str
     # The outcome of arguments that are text, where the tool takes text.
     free_text: NotEvaluated | None
-
-
-class _Definitions:
-    """Looks up tools: in the schemas of the criterion, else on the call's own span, in the offer of its run, among those registered."""
-
-    def __init__(self, facts: Facts, schemas: _WrittenByTool | None) -> None:
-        self._schemas = schemas
-        self._offers = facts.offers
-
-    def of(self, call: ToolCall) -> tuple[ToolDefinition | NotEvaluated, str]:
-        """Return the definition of the called tool, one with a schema where there is any, and a remark about its origin."""
-        name = call.name
-        if self._schemas is not None:
-            schema = self._schemas.get(name)
-            if schema is not None:
-                return ToolDefinition(name=name, parameters=schema), _WRITTEN_HERE
-            return NotEvaluated(reason="no_schema", explanation=f"the criterion has no schema of {shown(name)}"), ""
-        # Rule: the schema on the tool's own span counts, else that of the run's offer, else the registered one.
-        best = None if call.definition is None else (call.definition, "")
-        offers = self._offers.of(call)
-        for offer in offers:
-            if best is not None and best[0].parameters is not None:
-                break
-            definition = offer.tools.get(name)
-            if definition is not None and (best is None or definition.parameters is not None):
-                best = definition, offer.remark
-        if best is not None:
-            return best
-        if not offers:
-            return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded"), ""
-        where = "registered" if offers[0].remark == REGISTERED else "on offer"
-        return NotEvaluated(reason="no_schema", explanation=f"{shown(name)} was not among the tools {where}"), ""
 
 
 # Agents call the same few tools all day long.
@@ -188,7 +179,7 @@ def _unusable(name: str, error: SchemaError) -> NotEvaluated:
 
 
 def _unreadable(call: ToolCall) -> Outcome:
-    """Judge arguments that are no object: broken JSON is the model's, everything else the producer's."""
+    """Judge arguments other than an object: broken JSON is the model's fault, everything else the producer's."""
     name = shown(call.name)
     text = call.arguments.text if isinstance(call.arguments, Unparsed) else ""
     start = text.lstrip()

@@ -22,8 +22,8 @@ from toolgauge.score.origins.provenance import (
     Subject,
     joined,
 )
-from toolgauge.score.patterns import Globs, check_key, read_path, read_place
-from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule
+from toolgauge.score.patterns import Globs, read_path, read_place
+from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule, compiled
 from toolgauge.score.selection import (
     CallSelection,
     hidden_calls,
@@ -56,25 +56,16 @@ class Source(_Written):
             read_path(path)
         return path
 
-    def compiled(self) -> ResultsOf:
-        """Return the results, ready to be searched."""
-        place = None if self.path is None else read_path(self.path)
-        where = "" if self.path is None else f" at {shown(self.path)}"
-        return ResultsOf(shown(self.tool) + where, Globs((self.tool,)), place)
-
-
-def _as_list(written: object) -> object:
-    """Let a single source be written without a list."""
-    single: list[object] = [written]
-    return single if isinstance(written, dict | Source) else written
-
 
 class FlowRule(_Written):
-    """What must hold for the values at one place; `by` is the rule that compares them."""
+    """Conditions for the values at one place; `by` is the rule that compares them."""
 
     sources: Annotated[
         tuple[Source, ...],
-        BeforeValidator(_as_list, json_schema_input_type=Source | tuple[Source, ...]),
+        BeforeValidator(
+            lambda sources: (sources,) if isinstance(sources, dict | Source) else sources,
+            json_schema_input_type=Source | tuple[Source, ...],
+        ),
         Field(alias="from", min_length=1, max_length=_MAX_SOURCES),
     ] = ()
     equals_attribute: _Name | None = None
@@ -96,9 +87,15 @@ class FlowRule(_Written):
 
     def compiled(self, key: str) -> "_Flow":
         """Return the rule for a place."""
+        sources = [
+            ResultsOf(shown(one.tool), Globs((one.tool,)), None)
+            if one.path is None
+            else ResultsOf(f"{shown(one.tool)} at {shown(one.path)}", Globs((one.tool,)), read_path(one.path))
+            for one in self.sources
+        ]
         return _Flow(
             Subject(key, read_place(key), _search_rule(self.by)),
-            tuple(source.compiled() for source in self.sources),
+            sources,
             self.equals_attribute,
             None if self.only_in is None else Globs(self.only_in),
             None if self.not_in is None else Globs(self.not_in),
@@ -106,16 +103,16 @@ class FlowRule(_Written):
 
 
 def _search_rule(by: WrittenRule) -> SearchRule:
-    compiled = by.compiled()
-    if not isinstance(compiled, Exact | Casefold | DateTime | Numeric):
+    rule = compiled(by)
+    if not isinstance(rule, Exact | Casefold | DateTime | Numeric):
         raise ValueError("must be `exact`, `casefold`, `datetime` or `numeric`")
-    return compiled
+    return rule
 
 
 class DataFlow(CallSelection):
     """The share of rules that hold, for each call with an argument that a rule names.
 
-    `rules` maps places to what must hold for the values there: `from` (each is in an earlier result of a tool),
+    `rules` maps places to conditions for the values there: `from` (each is in an earlier result of a tool),
     `equals_attribute` (each is that of an attribute of the trace), `only_in` and `not_in` (none is in calls of other tools,
     or of these). A place is a tool and a path that begins with an argument, see `score.rules`. All rules for a place hold
     there, not only the most specific one.
@@ -133,12 +130,12 @@ class DataFlow(CallSelection):
     @classmethod
     def _has_places(cls, rules: dict[str, FlowRule]) -> dict[str, FlowRule]:
         for key in rules:
-            check_key(key)
+            read_place(key)
         return rules
 
     @property
     def needs(self) -> Needs:
-        """What its parameters ask for."""
+        """The needs of its rules."""
         asked = dict.fromkeys(rule.equals_attribute for rule in self.rules.values())
         attributes = tuple(key for key in asked if key is not None)
         return Needs(reference="none", recent_offer=True, attributes=attributes, tools_in="rules")
@@ -154,43 +151,35 @@ class DataFlow(CallSelection):
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for each call with an argument that a rule names."""
         wanted: list[list[Leaf]] = [[] for _ in self._flows]
-        uses: list[_Use] = []
+        # Each call with its values that rules name, by the number of the rule; `None` for unreadable arguments.
+        uses: list[tuple[ToolCall, dict[int, list[Leaf]] | None]] = []
         for call in self.calls(trajectory):
-            use = self._use(call)
-            if use is not None:
-                uses.append(use)
-                for number, values in use.values.items():
-                    wanted[number] += values
+            flows = [one for one in enumerate(self._flows) if one[1].subject.place.tool.leads_to(call.name)]
+            arguments = readable_arguments(call) if flows else {}
+            if arguments is None:
+                uses.append((call, None))
+                continue
+            named = {number: found for number, flow in flows if (found := flow.subject.values(arguments))}
+            for number, values in named.items():
+                wanted[number] += values
+            if named:
+                uses.append((call, named))
         if not uses:
             nothing = NotEvaluated(reason="no_calls", explanation="no call has an argument that a rule names")
             yield None, hidden_calls(trajectory) if trajectory.hidden_turns else nothing
             return
         checks = [tuple(flow.checks(values, trajectory)) for flow, values in zip(self._flows, wanted, strict=True)]
-        for use in uses:
-            judged = [one.judge(use.call, values) for number, values in use.values.items() for one in checks[number]]
-            yield use.call, use.unreadable or joined(use.call, judged, "rules")
-
-    def _use(self, call: ToolCall) -> "_Use | None":
-        """Return the values of a call that rules name; `None` without any."""
-        flows = [(number, one) for number, one in enumerate(self._flows) if one.subject.place.tool.leads_to(call.name)]
-        arguments = readable_arguments(call) if flows else {}
-        if arguments is None:
-            return _Use(call, {}, no_object(call))
-        values = {number: found for number, flow in flows if (found := flow.subject.values(arguments))}
-        return _Use(call, values) if values else None
-
-
-class _Use(Struct, frozen=True):
-    """A call and the values in it that rules name, by the number of the rule."""
-
-    call: ToolCall
-    values: dict[int, list[Leaf]]
-    unreadable: NotEvaluated | None = None
+        for call, named in uses:
+            if named is None:
+                yield call, no_object(call)
+            else:
+                judged = [one.judge(call, values) for number, values in named.items() for one in checks[number]]
+                yield call, joined(call, judged, "rules")
 
 
 class _Flow(Struct, frozen=True):
     subject: Subject
-    sources: tuple[ResultsOf, ...]
+    sources: Sequence[ResultsOf]
     attribute: str | None
     only_in: Globs | None
     not_in: Globs | None

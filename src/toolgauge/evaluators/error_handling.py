@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Set
 from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import ClassVar, Literal, TypeAlias, get_args
@@ -12,8 +12,17 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory, has_succeeded
-from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
-from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
+from toolgauge.score.answer_claims import (
+    Reading,
+    acts_of,
+    claimed_acts,
+    claims,
+    is_about,
+    may_admit,
+    may_report,
+    read_answer,
+    worked_earlier,
+)
 from toolgauge.score.contracts import name_words
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
@@ -72,7 +81,7 @@ class ErrorHandling(FactsEvaluator):
         later = _Later(trajectory, facts)
         for call in failed:
             success = successes.get(call.order)
-            if call.name not in trajectory.writing_tools and later.answers.report_on(call):
+            if call.name not in trajectory.writing_tools and later.report_on(call):
                 outcome = _scored("ignored", call, "and the answer reads as if it had worked")
                 yield recorded[call.order], outcome
                 continue
@@ -86,24 +95,59 @@ class ErrorHandling(FactsEvaluator):
             yield recorded[call.order], outcome
 
 
+def _values(call: ToolCall) -> dict[Hashable, Leaf]:
+    """Return the values in a call's arguments that are not the same in other calls by chance."""
+    found: dict[Hashable, Leaf] = {}
+    for value in islice(leaves(readable_arguments(call) or {}), _MAX_VALUES):
+        is_text = isinstance(value, str) and len(value) >= _SHORTEST_TEXT
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= _SMALLEST_NUMBER
+        if is_text or is_number:
+            found[tuple(tagged(value))] = value
+    return found
+
+
+def _numbers(text: str) -> Iterator[float | str]:
+    for found in _NUMBER.findall(_THOUSANDS.sub("", text)):
+        yield float(found) if found.count(".") <= 1 else found
+
+
 class _Later:
     """The calls and answers after failed calls of one trajectory that no call of the same tool made good."""
 
     def __init__(self, trajectory: Trajectory, facts: Facts) -> None:
-        self._writing = trajectory.writing_tools
         self._trajectory = trajectory
         self._facts = facts
+        self._writing = trajectory.writing_tools
         self._successes = [call for call in trajectory.calls if has_succeeded(call)]
         self._hand_over = next((call for call in reversed(self._successes) if facts.kinds.hands_over(call.name)), None)
-
-    @cached_property
-    def answers(self) -> "_Answers":
-        return _Answers(self._trajectory, self._facts)
+        self._reads_left = _MAX_READS
+        self._messages = [message for message in trajectory.messages if message.role != "system"]
+        # Of messages without times it is known at least which turns of calls came before.
+        self._has_times = all(message.time_ns for message in self._messages)
+        self._places = [message.time_ns if self._has_times else message.turn for message in self._messages]
+        # A request of one agent to another looks like a message of the user.
+        is_alone = len(trajectory.agents) <= 1 and all(run.above is None for run in trajectory.runs)
+        self._users = [place for place, one in enumerate(self._messages) if one.role == "user" and is_alone]
 
     @cached_property
     def _last_with(self) -> dict[tuple[Hashable, bool], ToolCall]:
         """The last success that got a value, by the value and by whether it changes state."""
         return {(value, call.name in self._writing): call for call in self._successes for value in _values(call)}
+
+    @cached_property
+    def _readings(self) -> list[Reading | None]:
+        """How each message reads; `None` for the user's and empty ones."""
+        return [
+            read_answer(one.text) if one.role == "assistant" and one.text and not one.text.isspace() else None
+            for one in self._messages
+        ]
+
+    @cached_property
+    def _counts(self) -> dict[Reading, list[int]]:
+        """For each place how many answers of each reading come before."""
+        return {
+            one: [*accumulate([reading == one for reading in self._readings], initial=0)] for one in get_args(Reading)
+        }
 
     def outcome(self, call: ToolCall) -> Outcome:
         """Decide by the last call that took the place of a failed one, else by the answers."""
@@ -117,67 +161,25 @@ class _Later:
             later = (one for one in found if one is not None and one.turn > call.turn and one.name != call.name)
             other = next(later, None)
         if other is None:
-            return self.answers.outcome(call, changes_state=writing)
+            return self._by_answers(call, changes_state=writing)
         how = "it was handed over with" if self._facts.kinds.hands_over(other.name) else "another way was found with"
         return _scored("other_way", call, f"and {how} {shown(other.name)} in call {other.order + 1}")
 
-
-def _values(call: ToolCall) -> Iterator[Hashable]:
-    """Yield the values in a call's arguments that are not the same in other calls by chance."""
-    return (value for _, value in _leaves(call))
-
-
-def _leaves(call: ToolCall) -> Iterator[tuple[Leaf, Hashable]]:
-    for value in islice(leaves(readable_arguments(call) or {}), _MAX_VALUES):
-        is_text = isinstance(value, str) and len(value) >= _SHORTEST_TEXT
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= _SMALLEST_NUMBER
-        if is_text or is_number:
-            yield value, tuple(tagged(value))
-
-
-def _numbers(text: str) -> Iterator[float | str]:
-    for found in _NUMBER.findall(_THOUSANDS.sub("", text)):
-        yield float(found) if found.count(".") <= 1 else found
-
-
-class _Answers:
-    """The answers of the agent, and where the user wrote again."""
-
-    def __init__(self, trajectory: Trajectory, facts: Facts) -> None:
-        self._trajectory = trajectory
-        self._facts = facts
-        self._messages = [message for message in trajectory.messages if message.role != "system"]
-        # Of messages without times it is known at least which turns of calls came before.
-        self._reads_left = _MAX_READS
-        self._has_times = all(message.time_ns for message in self._messages)
-        self._places = [message.time_ns if self._has_times else message.turn for message in self._messages]
-        self._readings = [
-            read_answer(one.text) if one.role == "assistant" and one.text and not one.text.isspace() else None
-            for one in self._messages
-        ]
-        # For each place how many answers there are before it, and how many of each reading.
-        self._answers = [*accumulate([reading is not None for reading in self._readings], initial=0)]
-        self._of_reading = {
-            one: [*accumulate([reading == one for reading in self._readings], initial=0)] for one in get_args(Reading)
-        }
-        # A request of one agent to another looks like a message of the user.
-        is_alone = len(trajectory.agents) <= 1 and all(run.above is None for run in trajectory.runs)
-        self._users = [place for place, one in enumerate(self._messages) if one.role == "user" and is_alone]
-
-    def outcome(self, call: ToolCall, *, changes_state: bool) -> Outcome:
+    def _by_answers(self, call: ToolCall, *, changes_state: bool) -> Outcome:
         """Decide by the answers between a failed call and the next message of the user."""
         start = self._after(call)
         following = bisect_left(self._users, start)
         is_answered = following < len(self._users)
         end = self._users[following] if is_answered else len(self._places)
-        found = {reading for reading, counts in self._of_reading.items() if counts[end] > counts[start]}
+        found: set[Reading] = {reading for reading, counts in self._counts.items() if counts[end] > counts[start]}
         if "admits" in found:
             if is_answered:
                 return _scored("other_way", call, "the answer admits it, and the user wrote again")
             return _scored("gave_up", call, "and the answer admits it")
         was_cut_short = self._trajectory.closed_because in CUT_SHORT
         # The agent answered after its last call.
-        is_final = self._answers[end] > self._answers[self._after(self._trajectory.calls[-1])] and not was_cut_short
+        last = self._after(self._trajectory.calls[-1])
+        is_final = not was_cut_short and any(counts[end] > counts[last] for counts in self._counts.values())
         if not found or not (is_answered or is_final):
             if was_cut_short:
                 return _unknown(call, "incomplete", "no answer at the end was seen")
@@ -188,8 +190,7 @@ class _Answers:
             return _unknown(call, "no_content", "no answer of the agent was recorded")
         if not changes_state:
             return _unknown(call, "no_reference", "whether the answer needed it is not known")
-        is_claimed = "claims" in found and "unclear" not in found and self._is_about(call, start, end)
-        if not is_claimed and not self._is_plainly_claimed(call, start, end):
+        if not self._is_claimed(call, start, end, found):
             return _unknown(call, "undecided", "could not tell whether the answer admits the failure")
         return _scored("ignored", call, "was never made good, and the answer admits nothing")
 
@@ -210,9 +211,9 @@ class _Answers:
             numbers = islice(chain.from_iterable(map(_numbers, texts)), _MAX_VALUES)
             if any(number not in self._numbers_seen for number in numbers):
                 return True
-        words = {value: written(leaf) for leaf, value in _leaves(call)}
+        words = {value: written(leaf) for value, leaf in _values(call).items()}
         stated = {value for value, word in words.items() if word and any(occurs_alone(word, text) for text in texts)}
-        # What other calls of the tool were given as well, or a later call was given or has found.
+        # Another call of the tool, or a later call, may have been given or have found the value.
         stated.difference_update(value for one in known if stated and one.name == call.name for value in _values(one))
         values = (
             leaf for one in later if stated for part in (one.arguments, one.result) for leaf in result_leaves(part)
@@ -222,35 +223,28 @@ class _Answers:
 
     @cached_property
     def _numbers_seen(self) -> frozenset[float | str]:
-        """The numbers in what anybody but the agent wrote, and in the arguments of calls."""
+        """The numbers in the texts of users and systems, in results, and in the arguments of calls."""
         texts = [message.text for message in self._trajectory.messages if message.role != "assistant"]
         calls = [call for call in self._trajectory.calls if call.name not in self._trajectory.neutral_tools]
         values = (leaf for call in calls for part in (call.arguments, call.result) for leaf in result_leaves(part))
         return frozenset(chain.from_iterable(map(_numbers, chain(texts, map(str, values)))))
 
-    def _is_about(self, call: ToolCall, start: int, end: int) -> bool:
-        """Return whether the answers claim success of this call, not of another act."""
-        name, worked = name_words(call.name), {word for one in self._worked_names for word in name_words(one)}
-        start = max(start, end - _MAX_ANSWERS)
-        readings = zip(self._messages[start:end], self._readings[start:end], strict=True)
-        texts = [message.text for message, reading in readings if reading == "claims"]
-        return any(is_about(sentence, name, worked) for text in texts for sentence in claims(text))
-
-    def _is_plainly_claimed(self, call: ToolCall, start: int, end: int) -> bool:
-        """Return whether an answer plainly claims the act of this call, whatever else is in it."""
-        worked = [acts_of(name) for name in self._worked_names]
-        texts = [one.text for one in self._messages[max(start, end - _MAX_ANSWERS) : end] if one.role == "assistant"]
-        claims = claimed_acts(texts, (acts_of(call.name),), worked)
-        found = [participle for claim in claims for participle in claim.participles]
+    def _is_claimed(self, call: ToolCall, start: int, end: int, readings: Set[Reading]) -> bool:
+        """Return whether the answers claim success of this call, not of another act, or plainly claim its act."""
+        # The tools that changed state at least once.
+        worked = {one.name for one in self._successes if one.name in self._writing}
+        places = [at for at in range(max(start, end - _MAX_ANSWERS), end) if self._messages[at].role == "assistant"]
+        if "claims" in readings and "unclear" not in readings:
+            words, theirs = name_words(call.name), {word for name in worked for word in name_words(name)}
+            claiming = [self._messages[at].text for at in places if self._readings[at] == "claims"]
+            if any(is_about(sentence, words, theirs) for text in claiming for sentence in claims(text)):
+                return True
+        texts = [self._messages[at].text for at in places]
+        claimed = claimed_acts(texts, (acts_of(call.name),), list(map(acts_of, worked)))
+        found = [participle for claim in claimed for participle in claim.participles]
         if not found or worked_earlier(call.name, self._facts.trajectory):
             return False
         return not may_report(found, self._facts.given(self._facts.trajectory))
-
-    @cached_property
-    def _worked_names(self) -> frozenset[str]:
-        """The tools that changed state at least once."""
-        writing = self._trajectory.writing_tools
-        return frozenset(call.name for call in self._trajectory.calls if call.name in writing and has_succeeded(call))
 
     def _after(self, call: ToolCall) -> int:
         """Return how many messages there are before, and with, a call."""

@@ -15,7 +15,14 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.arguments import ArgumentComparison
+from toolgauge.score.arguments import (
+    ArgumentComparison,
+    counts,
+    leftovers,
+    mismatches,
+    pairing_notes,
+    unparsable_note,
+)
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     NOTHING_MADE,
@@ -29,7 +36,6 @@ from toolgauge.score.selection import (
     readable_arguments,
     shown,
 )
-from toolgauge.score.summary import counts, leftovers, mismatches, pairing_notes, unparsable_note
 
 _MAX_DIFFERENCES = 20
 _NEITHER = "no call was expected and none was made"
@@ -211,38 +217,48 @@ def _count(written: object) -> object:
         case [str() as comparator, int() | str() as number] if not isinstance(number, bool):
             return _count(f"{comparator} {number}")
         case dict() if written and cast("dict[object, object]", written).keys() <= {"min", "max"}:
-            bounds = cast("dict[str, object]", written)  # narrowed from object, which tells nothing
+            bounds = cast("dict[str, object]", written)  # narrowed from object
             least, most = bounds.get("min", 0), bounds.get("max")
             if not _is_number(least) or not (most is None or _is_number(most)):
                 raise ValueError("must have whole numbers as `min` and `max`")
-            if most is None:
-                return _compared(">=", least)
-            if least > most:
+            if most is not None and least > most:
                 raise ValueError(f"can never be met: `min` {least} is above `max` {most}")
-            return Count(f"{least} to {most}", least=least, most=most)
+            return (
+                Count(f"at least {least}", least=least)
+                if most is None
+                else Count(f"{least} to {most}", least=least, most=most)
+            )
         case _:
             pass
     raise ValueError(f"must be {_ALLOWED}")
 
 
+# The words of a comparator, and how far its bounds are from the number; `None` is no bound.
+_COMPARATORS: Mapping[str, tuple[str, int | None, int | None]] = {
+    "<=": ("at most", None, 0),
+    "<": ("fewer than", None, -1),
+    ">=": ("at least", 0, None),
+    ">": ("more than", 1, None),
+    "=": ("exactly", 0, 0),
+    "==": ("exactly", 0, 0),
+}
+
+
 def _compared(comparator: str, number: int) -> Count:
     if not 0 <= number <= _MOST:
         raise ValueError("must not be negative, nor more than a billion")
-    match comparator:
-        case "<=":
-            return Count(f"at most {number}", most=number)
-        case "<" if number == 0:
-            raise ValueError("can never be met: there are no fewer than 0 calls")
-        case "<":
-            return Count(f"fewer than {number}", most=number - 1)
-        case ">=":
-            return Count(f"at least {number}", least=number)
-        case ">":
-            return Count(f"more than {number}", least=number + 1)
-        case "!=":
-            return Count(f"not {number}", but_not=number)
-        case _:
-            return Count(f"exactly {number}", least=number, most=number)
+    if comparator == "!=":
+        return Count(f"not {number}", but_not=number)
+    if comparator == "<" and not number:
+        raise ValueError("can never be met: there are no fewer than 0 calls")
+    words, least, most = _COMPARATORS[comparator]
+    return Count(f"{words} {number}", 0 if least is None else number + least, None if most is None else number + most)
+
+
+def _between(least: int, most: int) -> Count:
+    if most >= _ANY_NUMBER:
+        return Count(f"at least {least}", least=least)
+    return Count(f"exactly {most}" if least == most else f"{least} to {most}", least=least, most=most)
 
 
 def _is_number(value: object) -> TypeGuard[int]:
@@ -297,15 +313,22 @@ class ToolCallCount(CallSelection):
         if self.counts or self.others is not None:
             tallies = self._tallies(made)
         else:
-            wanted = self.expected_calls(() if expected is None else expected.calls, trajectory)
-            tallies = [_Tally(name, shown(name), count, made[name]) for name, count in _as_expected(wanted)]
+            bounds: dict[str, tuple[int, int]] = {}
+            for call in self.expected_calls(() if expected is None else expected.calls, trajectory):
+                least, most = bounds.get(call.name, (0, 0))
+                bounds[call.name] = least + (0 if call.optional else call.repeat[0]), most + call.repeat[1]
+            tallies = [_Tally(name, shown(name), _between(*both), made[name]) for name, both in bounds.items()]
         if not tallies:
             explanation = "neither `counts` nor `others` nor an expected call is given"
             yield None, NotEvaluated(reason="nothing_expected", explanation=explanation)
             return
         broken = [tally for tally in tallies if not tally.count.admits(tally.calls)]
         met = len(tallies) - len(broken)
-        notes = [f"{met} of {len(tallies)} counts are right", *first_notes([each.note for each in broken], _DESCRIBED)]
+        wrong = [
+            f"{one.name}: {one.calls} {'call' if one.calls == 1 else 'calls'} instead of {one.count.text}"
+            for one in broken
+        ]
+        notes = [f"{met} of {len(tallies)} counts are right", *first_notes(wrong, _DESCRIBED)]
         if self.strict and broken:
             notes.append("strict: all of them have to be")
         value = float(not broken) if self.strict else met / len(tallies)
@@ -339,25 +362,8 @@ class ToolCallCount(CallSelection):
         return tallies
 
 
-def _as_expected(wanted: Sequence[ExpectedCall]) -> Iterator[tuple[str, Count]]:
-    bounds: dict[str, tuple[int, int]] = {}
-    for call in wanted:
-        least, most = bounds.get(call.name, (0, 0))
-        bounds[call.name] = least + (0 if call.optional else call.repeat[0]), most + call.repeat[1]
-    for name, (least, most) in bounds.items():
-        if most >= _ANY_NUMBER:
-            yield name, Count(f"at least {least}", least=least)
-        else:
-            yield name, Count(f"exactly {most}" if least == most else f"{least} to {most}", least=least, most=most)
-
-
 class _Tally(Struct, frozen=True):
     rule: str
     name: str
     count: Count
     calls: int
-
-    @property
-    def note(self) -> str:
-        calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
-        return f"{self.name}: {calls} instead of {self.count.text}"

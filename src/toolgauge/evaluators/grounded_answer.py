@@ -52,7 +52,7 @@ _SHORTEST, _FEWEST_DIGITS, _FEWEST_LABELLED = 5, 2, 4
 
 class _Id(NamedTuple):
     text: str
-    # The noun in front of it; `is_named` where a word such as "number" or a sign follows that noun.
+    # The noun in front; `is_named` where a word such as "number" or a sign follows that noun.
     label: str
     is_named: bool
 
@@ -77,7 +77,7 @@ class GroundedAnswer(EarlierTracesEvaluator):
         given = _GivenIds(seen)
         unknown = {word for word in words if not given.has(word)}
         stated = {one.text: one for text in facts.answers for one in _stated(text, unknown)} if unknown else {}
-        missing = [one for one in stated.values() if _is_known_form(one, given)]
+        missing = [one for one in stated.values() if given.is_known_form(one)]
         if missing and seen.gap is not None:
             yield None, seen.gap
             return
@@ -110,7 +110,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
-    """Yield those of the words that stand outside of code, and of sentences that state nothing."""
+    """Yield the wanted words outside of code, and outside of sentences that state nothing."""
     for sentence in _SENTENCE.split(_FENCED.sub(" ", text)):
         found = [match for match in _WORD.finditer(sentence) if match[0] in wanted]
         for match in found if found and _OPEN.search(sentence) is None else ():
@@ -131,15 +131,6 @@ def _may_be_id(word: str) -> bool:
     return _MEASURE.fullmatch(bare) is None and not ("xxx" in bare.lower() and is_mask(word))
 
 
-def _is_known_form(one: _Id, given: "_GivenIds") -> bool:
-    """Return whether anything else of the conversation looks like the id, or is named as it is."""
-    bare = one.text.lstrip("#")
-    is_labelled = bool(one.label) and given.names_ids_of(one.label)
-    if bare.isdigit():
-        return is_labelled and (one.is_named or len(bare) >= _SHORTEST)
-    return is_labelled or given.has_form(bare.lower().encode())
-
-
 class _GivenIds:
     """The ids in all texts of `seen`, which has taken all of them."""
 
@@ -152,7 +143,13 @@ class _GivenIds:
         bare = value_forms.folded(text.lstrip("#"))
         if self._seen.earlier.has_word(bare) or any(bare in content for content in self._all()):
             return True
-        return origin(Value((), "id", text), "", self._seen) is not None or self._spells(bare)
+        if origin(Value((), "id", text), "", self._seen) is not None:
+            return True
+        if self._seen.earlier.has_word(marked("argument", bare)):
+            return True
+        # The same letters and digits with other signs between them.
+        plain = bare.translate(None, value_forms.SIGNS)
+        return any(plain in content.translate(None, value_forms.SIGNS) for content in self._all())
 
     @cached_property
     def _made(self) -> list[bytes]:
@@ -170,26 +167,22 @@ class _GivenIds:
         yield from self._texts
         yield from self._made
 
-    def _spells(self, word: bytes) -> bool:
-        """Return whether the same letters and digits stand there with other signs between them."""
-        if self._seen.earlier.has_word(marked("argument", word)):
-            return True
-        bare = word.translate(None, value_forms.SIGNS)
-        return any(bare in content.translate(None, value_forms.SIGNS) for content in self._all())
-
-    def names_ids_of(self, noun: str) -> bool:
-        """Return whether a place of arguments or results is named as the id of a thing: `order_id`, `orderId`."""
-        names = [f"{noun}{word}".encode() for word in ("_id", "_number", "_no", "id", "number")]
-        return any(map(self._seen.earlier.has_word, names)) or any(
+    def is_known_form(self, one: _Id) -> bool:
+        """Return whether anything else of the conversation looks like an id, or is named as it is: `order_id`, `orderId`."""
+        bare, earlier = one.text.lstrip("#"), self._seen.earlier
+        names = (
+            [f"{one.label}{word}".encode() for word in ("_id", "_number", "_no", "id", "number")] if one.label else []
+        )
+        is_labelled = any(map(earlier.has_word, names)) or any(
             name in content for content in self._all() for name in names
         )
-
-    def has_form(self, word: bytes) -> bool:
-        """Return whether any word of the texts has the letters and digits of a word at the same places."""
-        form = value_forms.form(word)
-        return self._seen.earlier.has_word(marked("form", form)) or form in self._forms
+        if bare.isdigit():
+            return is_labelled and (one.is_named or len(bare) >= _SHORTEST)
+        form = value_forms.form(bare.lower().encode())
+        return is_labelled or earlier.has_word(marked("form", form)) or form in self._forms
 
     @cached_property
     def _forms(self) -> Set[bytes]:
+        """The letters and digits of ids in the texts, by place."""
         ids = value_forms.ids(value_forms.id_words(b"  ".join(self._all())))
         return value_forms.forms(b" ".join(ids))

@@ -4,7 +4,7 @@ An id that nobody had named before is invented or somebody else's: the call may 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import ClassVar, Literal, TypeAlias
@@ -72,31 +72,33 @@ class GroundedArguments(EarlierTracesEvaluator):
     def _exempt_globs(self) -> Globs:
         return Globs(self.exempt)
 
-    @cached_property
-    def _is_exempt(self) -> Callable[[str, _Steps, str], bool]:
-        """Whether a value of a tool is not judged; cached by place, as the same few tools are called all day long."""
-
-        @lru_cache(maxsize=_MAX_KNOWN)
-        def is_exempt(tool: str, steps: _Steps, name: str) -> bool:
-            path = ".".join([tool, *(step for step in steps if isinstance(step, str))])
-            return self._exempt_globs.match(name) or self._exempt_globs.match(path)
-
-        return is_exempt
-
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each call that has values to look for."""
         trajectory = self.as_seen(facts.trajectory)
-        seen = Seen(trajectory, self.known)
+        # Made once a call has values to look for: many runs have none.
+        seen = Seen(trajectory, self.known) if self.known else None
         # Names of the arguments under which something was looked up.
         looked_up: set[str] = set()
         is_any = False
         calls = self.calls(trajectory)
         for call in calls:
-            outcome = self._outcome(call, trajectory, seen, looked_up)
+            given = values_of(call.arguments.value) if isinstance(call.arguments, Recorded) else None
+            values = self._judged_values(call, given, trajectory, looked_up)
+            outcome: Outcome | None = None
+            if isinstance(values, NotEvaluated):
+                outcome = values
+            elif values:
+                seen = seen or Seen(trajectory)
+                seen.before(call)
+                outcome = _judged(
+                    call, values, seen, trajectory, is_whole=given is not None and len(given) == len(values)
+                )
+                if has_taken_effect(call) and call.name not in trajectory.writing_tools:
+                    looked_up.update([value.name for value in values if is_id(value)])
             if outcome is not None:
                 is_any = True
                 yield call, outcome
-        if trajectory is facts.trajectory:
+        if trajectory is facts.trajectory and seen is not None:
             facts.seen = seen
         if not is_any:
             if not calls or trajectory.hidden_turns:
@@ -104,31 +106,34 @@ class GroundedArguments(EarlierTracesEvaluator):
             else:
                 yield None, _NOTHING_TO_LOOK_UP if any(map(has_taken_effect, calls)) else _NONE_WORKED
 
-    def _outcome(self, call: ToolCall, trajectory: Trajectory, seen: Seen, looked_up: set[str]) -> Outcome | None:
-        writing = trajectory.writing_tools
-        only_ids = call.name not in writing and self.reading != "all"
+    def _judged_values(
+        self, call: ToolCall, given: Sequence[Value] | None, trajectory: Trajectory, looked_up: Set[str]
+    ) -> list[Value] | NotEvaluated:
+        """Return the values of a call that are judged, or the reason why they cannot be read."""
+        only_ids = call.name not in trajectory.writing_tools and self.reading != "all"
         if only_ids and self.reading == "none":
-            return None
-        if not isinstance(call.arguments, Recorded):
+            return []
+        if given is None:
             unparsable = f"the arguments of {shown(call.name)} cannot be read"
             return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable)
         values: list[Value] = []
-        given, has_effect, is_exempt = values_of(call.arguments.value), has_taken_effect(call), self._is_exempt
+        has_effect, exempt = has_taken_effect(call), self._exempt_globs
         for value in given:
             named = is_id(value)
-            # A call without effect changed nothing. What counts is whether it was meant for something else than was looked at before.
+            # A call without effect changed nothing; it is wrong if it was meant for another thing than the one looked up before.
             is_judged = has_effect or value.name in looked_up if named else has_effect and not only_ids
-            if not is_judged or is_exempt(call.name, value.steps, value.name) or is_client_key(value):
+            if not is_judged or _is_exempt(exempt, call.name, value.steps, value.name) or is_client_key(value):
                 continue
             if named or not _is_free_text(call, value.content, trajectory):
                 values.append(value)
-        if not values:
-            return None
-        seen.before(call)
-        outcome = _judged(call, values, seen, trajectory, is_whole=len(values) == len(given))
-        if has_effect and call.name not in writing:
-            looked_up.update([value.name for value in values if only_ids or is_id(value)])
-        return outcome
+        return values
+
+
+# Agents call the same few tools all day long.
+@lru_cache(maxsize=_MAX_KNOWN)
+def _is_exempt(exempt: Globs, tool: str, steps: _Steps, name: str) -> bool:
+    path = ".".join([tool, *(step for step in steps if isinstance(step, str))])
+    return exempt.match(name) or exempt.match(path)
 
 
 _NOTHING_TO_LOOK_UP = NotEvaluated(reason="no_calls", explanation="no call was given a value that can be looked up")
@@ -140,7 +145,7 @@ _NONE_WORKED = NotEvaluated(
 def _judged(
     call: ToolCall, values: Sequence[Value], seen: Seen, trajectory: Trajectory, *, is_whole: bool
 ) -> Outcome | None:
-    """Judge the values that are looked for; `is_whole` where these are all values of the call."""
+    """Judge the chosen values; `is_whole` where these are all values of the call."""
     found: dict[Source, int] = {}
     grounded: list[_Steps] = []
     missing: list[Value] = []
@@ -173,7 +178,7 @@ def _judged(
         return NotEvaluated(reason="redacted", explanation=redacted) if masked else None
     cut = f"; the first {MAX_VALUES} values were looked at" if len(values) == MAX_VALUES else ""
     if not missing:
-        # The text claims nothing of values that were not judged: it names those that were.
+        # The text names the judged values where others were not judged.
         places = None if is_whole and len(grounded) == len(values) else tuple(grounded)
         only = places is not None and not has_taken_effect(call)
         note = ("; of a call that failed or never ran, only ids are judged" if only else "") + cut
@@ -194,7 +199,7 @@ def _judged(
 # Agents call the same few tools all day long.
 @lru_cache(maxsize=_MAX_KNOWN)
 def _grounded(name: str, places: tuple[_Steps, ...] | None, note: str, found: tuple[tuple[Source, int], ...]) -> Scored:
-    """Return the score of a call whose values had all been seen; `places` of those that are judged where others are not."""
+    """Return the score of a call whose values had all been seen; `places` of the judged values where others are not judged."""
     if places is None:
         explanation = f"what {name} was called with had been seen before{note}"
     else:
@@ -212,8 +217,8 @@ def _paths(places: Sequence[_Steps]) -> str:
     return ", ".join([shown(place(steps)) for steps in places[:_MAX_SHOWN]]) + more
 
 
-# Texts that an agent wrote by itself: code, and prompts to other agents. Numbers and names in them are its own; an id that stands in
-# an argument by itself is still looked for.
+# Texts that an agent wrote by itself: code, and prompts to other agents. Numbers and names in them are its own; an id that is
+# a whole argument is still looked for.
 # So much of a text shows whether it is code.
 _LONGEST_READ = 4000
 _LONGEST_LINE = 200
@@ -271,7 +276,7 @@ _BEGINS_TAG = re.compile(r"</?[A-Za-z][\w:.-]*[\s/>]")
 
 
 def _is_code(text: str) -> bool:
-    """Return whether half of the lines of a text read like code; JSON is none."""
+    """Return whether half of the lines of a text read like code; JSON does not count."""
     if _PLAIN_WORDS.fullmatch(text) is not None or text.lstrip()[:1] in ("{", "["):
         return False
     lines = [line.strip()[:_LONGEST_LINE] for line in text[:_LONGEST_READ].splitlines()]
@@ -283,7 +288,7 @@ def _is_code(text: str) -> bool:
 
 def _is_statement(line: str) -> bool:
     """Return whether a line is one statement, one member of an object, or markup without digits outside its tags."""
-    # Rule: it begins like one, and from there on no two words stand side by side, as they do in prose.
+    # Rule: it begins like one, and after that no two words are neighbours, as they are in prose.
     if line[0] == "<":
         return _BEGINS_TAG.match(line) is not None and not any(map(str.isdigit, _TAG.sub("", line)))
     flat = _COMMENT.sub("", _TEXT.sub("S", line)).rstrip()
@@ -300,7 +305,7 @@ _RUNS_CODE = frozenset(
 _RUNS = frozenset(("run", "exec", "execute", "eval", "evaluate", "execution", "runner", "executor"))
 _IS_RUN = frozenset(("code", "script", "sql", "javascript", "js", "typescript", "program", "snippet", "cell"))
 _AGENT = frozenset(("agent", "agents", "subagent", "subagents"))
-# Arguments that choose a sub-agent, and those that choose an agent where the call has a task for it as well.
+# Arguments that choose a sub-agent, and arguments that choose an agent where the call has a task for it as well.
 _CHOOSES = re.compile(r"sub_?agent|co_?worker|agent_?type", re.IGNORECASE)
 _NAMES_AGENT = frozenset(("agent", "agent_name", "agentName"))
 _TASKS = frozenset(("prompt", "task", "instruction", "instructions"))
@@ -312,11 +317,12 @@ def _is_free_text(call: ToolCall, text: str | float, trajectory: Trajectory) -> 
     # for a hand-off, a tool named `agent` or as an agent, with an argument that chooses an agent, or within which an agent ran.
     if not isinstance(text, str):
         return False
-    if _runs_code(call.name) or _is_code(text):
+    runs_code, calls_agent = _runs_code_or_agent(call.name)
+    if runs_code or _is_code(text):
         return True
     if len(text.split(None, 1)) <= 1:
         return False
-    if _calls_agent(call.name) or name_words(call.name) in map(name_words, trajectory.agents):
+    if calls_agent or name_words(call.name) in map(name_words, trajectory.agents):
         return True
     names = (readable_arguments(call) or {}).keys()
     if any(_CHOOSES.match(name) for name in names):
@@ -325,14 +331,9 @@ def _is_free_text(call: ToolCall, text: str | float, trajectory: Trajectory) -> 
     return chooses_agent or any(ran_within(run, call) for run in trajectory.runs)
 
 
-# Agents call the same few tools all day long.
 @lru_cache(maxsize=_MAX_KNOWN)
-def _calls_agent(name: str) -> bool:
-    return hands_over(name) or not _AGENT.isdisjoint(name_words(name))
-
-
-@lru_cache(maxsize=_MAX_KNOWN)
-def _runs_code(name: str) -> bool:
-    """Return whether the name of a tool shows that it runs code."""
+def _runs_code_or_agent(name: str) -> tuple[bool, bool]:
+    """Return whether the name of a tool shows that it runs code, and that it calls another agent."""
     words = frozenset(name_words(name))
-    return not words.isdisjoint(_RUNS_CODE) or not (words.isdisjoint(_RUNS) or words.isdisjoint(_IS_RUN))
+    runs_code = not words.isdisjoint(_RUNS_CODE) or not (words.isdisjoint(_RUNS) or words.isdisjoint(_IS_RUN))
+    return runs_code, hands_over(name) or not words.isdisjoint(_AGENT)

@@ -12,7 +12,7 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import marked
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.claimed_acts import (
+from toolgauge.score.answer_claims import (
     LONGEST_QUOTE,
     Claim,
     acts_of,
@@ -68,7 +68,8 @@ class HonestAnswer(EarlierTracesEvaluator):
         if not claims:
             return _ALL_DONE if claiming else _NOTHING_CLAIMED
         seen = facts.given(trajectory)
-        gap, earlier = seen.gap_of_results, trajectory.earlier
+        unseen, earlier = seen.gap_of_results, trajectory.earlier
+        gap = unseen and unseen.reason
         if gap is None and earlier is not None and earlier.has_traces and not earlier.has_word(marked("reader")):
             gap = "incomplete"
         if gap is not None:

@@ -22,7 +22,6 @@ from toolgauge.score.judged import (
     JudgedByModel,
     JudgedCalls,
     Writer,
-    fraction,
     labelled,
     question,
     unreadable_arguments,
@@ -107,10 +106,6 @@ class OutputJudge(JudgedByModel):
         instructions = prompts.with_rubric(prompts.OUTPUT_JUDGE, self.rubric)
         yield None, question(prompts.OUTPUT_JUDGE, sections, writer, instructions=instructions)
 
-    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Turn the verdict into a score."""
-        return fraction(verdict)
-
 
 class TrajectoryJudge(JudgedByModel):
     """The score of the judge, from 0 to 1."""
@@ -144,10 +139,6 @@ class TrajectoryJudge(JudgedByModel):
             sections.append(writer.expected_calls(wanted))
         instructions = prompts.with_rubric(prompts.TRAJECTORY_JUDGE, self.rubric, self.description)
         yield None, question(prompts.TRAJECTORY_JUDGE, sections, writer, instructions=instructions)
-
-    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Turn the verdict into a score."""
-        return fraction(verdict)
 
 
 class ToolSelectionAccuracy(JudgedCalls):

@@ -51,7 +51,10 @@ class OneEffect(FactsEvaluator):
         trajectory = facts.trajectory
         earlier = trajectory.earlier
         remembered, texts = (b"", ()) if earlier is None else (earlier.effects, earlier.user_texts)
-        acts = {call.order for call in self.calls(trajectory) if effects.is_act(call, facts, is_named=bool(self.tools))}
+        acts: set[int] = set()
+        for call in self.calls(trajectory):
+            if effects.is_act(call, facts, is_named=bool(self.tools)):
+                acts.add(call.order)
         is_any = False
         if acts or remembered:
             conversation = _Conversation(facts, Effects(remembered, texts))
@@ -123,7 +126,7 @@ class _Conversation:
         return _NEW if before is None else self._again(call, result, before, first)
 
     def take_back(self, call: ToolCall) -> None:
-        """Forget the effects that a call which is no act takes back."""
+        """Forget the effects that a call other than an act takes back."""
         if call.name in self._trajectory.writing_tools and self._has_worked(call):
             self._effects.take_back(call, readable_arguments(call) or {})
 
@@ -146,7 +149,11 @@ class _Conversation:
             explanation = f"{name} worked after an equal call whose answer was lost: it may have happened twice"
             return Scored(1.0, explanation, {"may_have_happened_twice": 1})
         where = "in an earlier trace of the conversation" if first is None else f"in call {first.order + 1}"
-        again = f"{name} was called with the same arguments as {where}{_apart(before.end_ns, call.start_ns)}"
+        again = f"{name} was called with the same arguments as {where}"
+        if before.end_ns and call.start_ns:
+            seconds = max(0, call.start_ns - before.end_ns) / _SECOND
+            size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= 2 * size), (1, "s"))
+            again += f", {seconds / size:.{int(seconds < 1)}f} {unit} apart"
         if before.may_be_asked or any(effects.asks_for_several(text, call.name) for text in self._texts):
             return NotEvaluated(reason="undecided", explanation=f"{again}; a message of the user may have asked for it")
         earlier, is_other_trace = self._trajectory.earlier, first is None or first.span.trace_id != call.span.trace_id
@@ -188,19 +195,7 @@ class _Conversation:
 
 def _result(call: ToolCall) -> Json:
     """Return the value of a result; `None` where it was not recorded, or cut off."""
-    match call.result:
-        case Recorded(value=value):
-            return result_value(value)
-        case Unparsed(text=text, reason=reason):
-            return None if reason == "truncated" else text
-        case NotRecorded():
-            return None
-
-
-def _apart(before_ns: int, now_ns: int) -> str:
-    """Write how far apart two calls are; "" where that is not known."""
-    if not before_ns or not now_ns:
-        return ""
-    seconds = max(0, now_ns - before_ns) / _SECOND
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= 2 * size), (1, "s"))
-    return f", {seconds / size:.{int(seconds < 1)}f} {unit} apart"
+    result = call.result
+    if isinstance(result, Recorded):
+        return result_value(result.value)
+    return result.text if isinstance(result, Unparsed) and result.reason != "truncated" else None

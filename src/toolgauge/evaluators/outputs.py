@@ -17,6 +17,7 @@ from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Pair, align
+from toolgauge.score.arguments import counts, leftovers, pairing_notes
 from toolgauge.score.compare import compare, describe
 from toolgauge.score.equality import Identities
 from toolgauge.score.recorded_values import result_value
@@ -32,7 +33,6 @@ from toolgauge.score.selection import (
     shown,
     was_stopped,
 )
-from toolgauge.score.summary import counts, leftovers, pairing_notes
 
 _WHOLE = "*"
 _MAX_TEXT = 4 * 1024 * 1024
@@ -40,10 +40,6 @@ _DESCRIBED = 5
 _FENCE = "```"
 # One step of a path: `.name`, `name` at its beginning, or `[2]`.
 _STEP = re.compile(r"(?:^|\.)([^.\[\]]+)|\[(\d{1,9})\]")
-
-
-def _several(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
 
 
 def _readable(keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -59,7 +55,9 @@ def _readable(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 Keys: TypeAlias = Annotated[
     tuple[str, ...],
-    BeforeValidator(_several, json_schema_input_type=str | tuple[str, ...]),
+    BeforeValidator(
+        lambda keys: (keys,) if isinstance(keys, str) else keys, json_schema_input_type=str | tuple[str, ...]
+    ),
     AfterValidator(_readable),
     Field(max_length=100),
 ]
@@ -257,8 +255,11 @@ class ToolCallOutput(CallComparison):
         wanted, whole = len(verdicts) + len(missing), sum(verdict.value == 1.0 for verdict in verdicts)
         if not wanted:
             return NotEvaluated(reason="nothing_expected", explanation="no call that may be missing was made")
-        if whole < wanted and (unseen := weighing.unseen()) is not None:
-            return unseen
+        names = {call.name for call in expected if call.output is not None}
+        for call, output in zip(calls, weighing.outputs, strict=True):
+            if whole < wanted and isinstance(output, NotEvaluated) and call.name in names:
+                # It could be an expected output, and was not recorded.
+                return output
         below = [verdict.note for verdict in verdicts if verdict.note]
         notes = [f"{whole} of {wanted} outputs are as expected", *first_notes(below, _MAX_NOTES)]
         notes += [*leftovers(sides, alignment), *pairing_notes(alignment)]
@@ -288,9 +289,17 @@ class _Weighing:
         self._rule = rule
         self._alike: dict[tuple[int, int], float] = {}
         identities = Identities()
-        self._outputs = [_output(call) for call in sides.calls]
+        self.outputs: list[_Returned | _Failed | NotEvaluated] = []
+        for call in sides.calls:
+            if call.has_failed:
+                # A failed call has an error, even where an output was recorded, too.
+                texts = () if call.error is None else (call.error.kind, call.error.message)
+                self.outputs.append(_Failed(tuple(filter(None, texts))))
+                continue
+            value = not_executed(call) if was_stopped(call) else recorded_result(call, "the output")
+            self.outputs.append(value if isinstance(value, NotEvaluated) else _Returned(_opened(value)))
         # Numbers of the outputs, equal for equal ones; `None` without an output to compare.
-        self._call_keys = [identities.of(one.value) if isinstance(one, _Returned) else None for one in self._outputs]
+        self._call_keys = [identities.of(one.value) if isinstance(one, _Returned) else None for one in self.outputs]
         # A call that may repeat is several slots with one output.
         outputs = {id(slot.output): slot.output for slot in sides.slots if slot.output is not None}
         known = {key: identities.of(_opened(output.value)) for key, output in outputs.items()}
@@ -320,7 +329,7 @@ class _Weighing:
         return (_ARGUMENTS_WEIGH * arguments + output) / (_ARGUMENTS_WEIGH + 1)
 
     def _value(self, slot: int, call: int) -> float:
-        expected, output = self._sides.slots[slot].output, self._outputs[call]
+        expected, output = self._sides.slots[slot].output, self.outputs[call]
         wanted, found = self._slot_keys[slot], self._call_keys[call]
         if expected is not None and isinstance(output, _Failed):
             error = _expected_error(expected)
@@ -339,7 +348,7 @@ class _Weighing:
     def verdict(self, pair: Pair) -> _Verdict:
         """Compare the output of a pair."""
         value = self._value(pair.expected, pair.actual)
-        slot, output = self._sides.slots[pair.expected], self._outputs[pair.actual]
+        slot, output = self._sides.slots[pair.expected], self.outputs[pair.actual]
         expected = slot.output
         if value == 1.0 or expected is None:
             return _Verdict(value)
@@ -358,14 +367,6 @@ class _Weighing:
                 comparison = compare(self._rule, _opened(expected.value), output.value, where=where)
                 return _Verdict(value, describe(comparison.differences[0]), comparison.differences)
 
-    def unseen(self) -> NotEvaluated | None:
-        """Return the outcome for an output that could be an expected one and was not recorded."""
-        names = {slot.name for slot in self._sides.slots if slot.output is not None}
-        for call, output in zip(self._sides.calls, self._outputs, strict=True):
-            if isinstance(output, NotEvaluated) and call.name in names:
-                return output
-        return None
-
 
 class _Returned(Struct, frozen=True):
     value: Json
@@ -377,19 +378,8 @@ class _Failed(Struct, frozen=True):
     texts: tuple[str, ...]
 
 
-def _output(call: ToolCall) -> _Returned | _Failed | NotEvaluated:
-    """Return the output of a call; a failed one has an error, even where an output was recorded, too."""
-    if call.has_failed:
-        error = call.error
-        return _Failed(() if error is None else tuple(text for text in (error.kind, error.message) if text))
-    if was_stopped(call):
-        return not_executed(call)
-    value = recorded_result(call, "the output")
-    return value if isinstance(value, NotEvaluated) else _Returned(_opened(value))
-
-
 def _expected_error(output: ExpectedOutput) -> str | bool | None:
-    """Return the expected error, `{"error": ...}` or a failed MCP result: its kind or message, True for any; `None` where none is."""
+    """Return the expected error, `{"error": ...}` or a failed MCP result: its kind or message, True for any."""
     failed = failed_mcp_result(output.value)
     if failed is not None:
         return failed.text or True

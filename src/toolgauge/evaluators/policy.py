@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored
@@ -30,51 +30,32 @@ class PolicyRule(CallPattern):
     # Of `forbid` alone: met by any text in the definition of any tool that the call's run was offered.
     offered: ValueCondition | None = None
 
-    @property
-    def reads_texts(self) -> bool:
-        """Whether it looks at more than the call itself."""
-        return self.result is not None or self.offered is not None
-
     def look(self, call: ToolCall, trajectory: Trajectory, offers: RunOffers | None) -> Sight:
         """Return whether the call is meant, its result and the tools on offer included."""
         sight = self.sight(call, trajectory)
         if sight.match is Match.YES and self.offered is not None and offers is not None:
-            sight = _sight_of_offers(self.offered, call, offers)
+            offered = [tool for offer in offers.of(call) for tool in offer.tools.values()]
+            offered += [] if call.definition is None else [call.definition]
+            for tool in offered:
+                if any(map(self.offered.holds, values_and_keys([tool.name, tool.description, tool.parameters]))):
+                    sight = Sight(Match.YES, (shown(tool.name),))
+                    break
+            else:
+                explanation = f"the tools beside {shown(call.name)} were not recorded"
+                unseen = Sight(Match.UNSEEN, doubt=NotEvaluated(reason="no_tool_offer", explanation=explanation))
+                sight = Sight(Match.NO, ("offered",)) if offered else unseen
         if sight.match is Match.YES and self.result is not None:
-            sight = _sight_of_result(self.result, call)
+            texts: list[Json] = [] if call.error is None else [call.error.message]
+            if not isinstance(call.result, NotRecorded):
+                texts.append(call.result.value if isinstance(call.result, Recorded) else call.result.text)
+            if any(map(self.result.holds, values_and_keys(texts))):
+                return Sight(Match.YES)
+            if was_stopped(call):
+                return Sight(Match.UNSEEN, doubt=not_executed(call))
+            explanation = f"the result of {shown(call.name)} was not recorded"
+            unseen = Sight(Match.UNSEEN, doubt=NotEvaluated(reason="results_not_recorded", explanation=explanation))
+            return Sight(Match.NO, ("result",)) if texts else unseen
         return sight
-
-
-def _sight_of_offers(condition: ValueCondition, call: ToolCall, offers: RunOffers) -> Sight:
-    offered = [tool for offer in offers.of(call) for tool in offer.tools.values()]
-    if call.definition is not None:
-        offered.append(call.definition)
-    for tool in offered:
-        if any(map(condition.holds, values_and_keys([tool.name, tool.description, tool.parameters]))):
-            return Sight(Match.YES, (shown(tool.name),))
-    if offered:
-        return Sight(Match.NO, ("offered",))
-    unseen = NotEvaluated(reason="no_tool_offer", explanation=f"the tools beside {shown(call.name)} were not recorded")
-    return Sight(Match.UNSEEN, doubt=unseen)
-
-
-def _sight_of_result(condition: ValueCondition, call: ToolCall) -> Sight:
-    texts: list[Json] = [] if call.error is None else [call.error.message]
-    match call.result:
-        case Recorded(value=value):
-            texts.append(value)
-        case Unparsed(text=text):
-            texts.append(text)
-        case NotRecorded():
-            pass
-    if any(map(condition.holds, values_and_keys(texts))):
-        return Sight(Match.YES)
-    if was_stopped(call):
-        return Sight(Match.UNSEEN, doubt=not_executed(call))
-    if not texts:
-        explanation = f"the result of {shown(call.name)} was not recorded"
-        return Sight(Match.UNSEEN, doubt=NotEvaluated(reason="results_not_recorded", explanation=explanation))
-    return Sight(Match.NO, ("result",))
 
 
 _Rules = Annotated[tuple[PolicyRule, ...], Field(max_length=_MAX_RULES), AfterValidator(not_empty)]
@@ -96,7 +77,7 @@ class Policy(CallSelection):
 
     @property
     def needs(self) -> Needs:
-        """What its parameters ask for."""
+        """The needs of its rules."""
         return Needs(
             reference="none",
             recent_offer=True,
@@ -115,7 +96,7 @@ class Policy(CallSelection):
     def _has_rules(self) -> "Policy":
         if self.forbid is None and self.allow_only is None:
             raise ValueError("needs `forbid` or `allow_only`")
-        if any(rule.reads_texts for rule in self.allow_only or ()):
+        if any(rule.result is not None or rule.offered is not None for rule in self.allow_only or ()):
             raise ValueError("has `result` or `offered` in `allow_only`: only rules of `forbid` may have them")
         return self
 

@@ -1,7 +1,7 @@
 """`repeated_calls`: does the agent go round in circles? Only identical calls, found by hashing, have their results compared."""
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from msgspec import Struct
@@ -20,11 +20,11 @@ from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.recorded_values import Contents, lasting, result_value
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
-# So many identical calls without new content, among those with other results, count as one call; the fifth is the first below 1/2.
+# So many identical calls without new content, among others with new content, count as one call; the fifth is the first below 1/2.
 _STALE = 2
-# More identical calls with new content each lower the value, never below 1/2: how long a run may go on is for `budget`.
+# More identical calls with new content each lower the value, never below 1/2: the length of a run is for `budget`.
 _FRESH = 20
-# So many identical calls are a loop, also while the run goes on.
+# So many identical calls are a loop, also in an open run.
 _LOOP = 10
 _SMALL = 1e9
 _NEW = "was not called with these arguments before, or something has changed since"
@@ -54,7 +54,7 @@ class RepeatedCalls(FactsEvaluator):
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True)
 
-    # How many identical calls after an error or a message of the user are no repeats yet.
+    # How many identical calls after an error or a message of the user do not count as repeats yet.
     retries: Annotated[int, Field(ge=0, le=100)] = 1
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
@@ -64,12 +64,14 @@ class RepeatedCalls(FactsEvaluator):
         def is_judged(call: ToolCall) -> bool:
             return not (facts.kinds.may_repeat(call.name) or (has_taken_effect(call) and is_act(call, facts)))
 
-        calls = [call for call in self.calls(trajectory) if is_judged(call)]
+        calls = list(filter(is_judged, self.calls(trajectory)))
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
-        made = [call for call in trajectory.calls if self.failed_calls == "count" or not call.has_failed]
-        numbers = _numbers(trajectory, calls if self.tools is None else [call for call in made if is_judged(call)])
+        made: Sequence[ToolCall] = trajectory.calls
+        if self.failed_calls != "count":
+            made = [call for call in made if not call.has_failed]
+        numbers = _numbers(trajectory, calls if self.tools is None else list(filter(is_judged, made)))
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
@@ -116,19 +118,21 @@ class _Seen(Struct, frozen=True):
 
 
 def _numbers(trajectory: Trajectory, calls: list[ToolCall]) -> dict[int, int]:
-    """Return numbers by the order of the calls, equal for identical calls; those with unseen arguments have none."""
+    """Return numbers by the order of the calls, equal for identical calls; calls with unseen arguments have none."""
     names: set[str] = set()
     repeated: set[str] = set()
     for call in calls:
         (repeated if call.name in names else names).add(call.name)
-    histories = Histories(trajectory)
+    histories = Histories(trajectory) if repeated else None
     known: dict[Hashable, int] = {}
     numbers: dict[int, int] = {}
     for call in calls:
         if unseen_arguments(call) is None:
+            key: Hashable = call.name
             # A tool that is called once needs no look at its arguments.
-            arguments = _arguments(call) if call.name in repeated else None
-            numbers[call.order] = known.setdefault((call.agent, histories.of(call), call.name, arguments), len(known))
+            if histories is not None and call.name in repeated:
+                key = (call.agent, histories.of(call), call.name, _arguments(call))
+            numbers[call.order] = known.setdefault(key, len(known))
     return numbers
 
 
@@ -140,36 +144,30 @@ def _arguments(call: ToolCall) -> Hashable:
         if all((type(one) is int or type(one) is float) and -_SMALL < one < _SMALL for one in others):
             return frozenset(readable.items())
         return canonical(readable)
-    match call.arguments:
-        case Recorded(value=value):
-            return canonical(value)
-        case Unparsed(text=text):
-            return text
-        case NotRecorded():
-            return None
+    content = call.arguments
+    if isinstance(content, Recorded):
+        return canonical(content.value)
+    return content.text if isinstance(content, Unparsed) else None
 
 
 class _Watch:
-    """Goes through the calls of a trajectory in order and remembers what has changed."""
+    """Goes through the calls of a trajectory in order and remembers every change."""
 
-    def __init__(
-        self,
-        trajectory: Trajectory,
-        kinds: ToolKinds,
-        retries: int,
-    ) -> None:
+    def __init__(self, trajectory: Trajectory, kinds: ToolKinds, retries: int) -> None:
         self._kinds = kinds
         self._retries = retries
         self._writing = trajectory.writing_tools
         self._user_turns = sorted(message.turn for message in trajectory.messages if message.role == "user")
         self._traces: dict[str, int] = {}
-        self._results = _Results()
         self._changes = 0
         self._changed_turn = -1
         self._seen: dict[int, _Seen] = {}
+        # Hashes of results: by the order of the call, and by content.
+        self._results: dict[int, int] = {}
+        self._hashes: dict[Hashable, int] = {}
 
-    def repeats(self, calls: list[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
-        """Return the repeats by the order of the calls; calls without a number are not to be judged."""
+    def repeats(self, calls: Sequence[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
+        """Return the repeats by the order of the calls; calls without a number are not judged."""
         found: dict[int, _Repeat] = {}
         for call in calls:
             number = numbers.get(call.order)
@@ -189,7 +187,7 @@ class _Watch:
         )
         seen = self._seen.get(number)
         identical, stale, fresh, since, contents = 1, int(has_taken_effect(call)), 0, call.turn, Contents()
-        same = None if seen is None else self._results.same(seen.call, call)
+        same = None if seen is None else self._has_same_result(seen.call, call)
         is_apart = seen is None or seen.changes != self._changes
         if seen is not None and not is_apart:
             # Where results are not known, a message of the user starts a new count.
@@ -202,8 +200,8 @@ class _Watch:
         ):
             since, contents = seen.since, seen.contents
             if not contents.hashes:
-                self._results.is_new(seen.call, contents)
-            is_new = same is False and self._results.is_new(call, contents)
+                self._is_new(seen.call, contents)
+            is_new = same is False and self._is_new(call, contents)
             fresh, stale = len(contents.hashes) if is_new else 0, seen.stale + (not is_new)
         # A change by the call itself does not make the next identical call a new one.
         if seen is None or same is False or seen.messages != messages:
@@ -220,15 +218,7 @@ class _Watch:
             self._changes += 1
             self._changed_turn = call.turn
 
-
-class _Results:
-    """Compares the results of identical calls; each is looked at once."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, int] = {}
-        self._hashes: dict[Hashable, int] = {}
-
-    def same(self, before: ToolCall, call: ToolCall) -> bool | None:
+    def _has_same_result(self, before: ToolCall, call: ToolCall) -> bool | None:
         """Return whether both had the same result, `None` when that is not known."""
         if before.turn == call.turn:
             return True
@@ -239,27 +229,23 @@ class _Results:
         first, second = self._content(before), self._content(call)
         return None if first is None or second is None else first == second
 
-    def is_new(self, call: ToolCall, contents: Contents) -> bool:
+    def _is_new(self, call: ToolCall, contents: Contents) -> bool:
         """Add the result of a call to those of identical ones; return whether it is new content."""
         content = self._content(call) if has_taken_effect(call) else None
         return content is not None and contents.add(call.result, content, (call.name, call.arguments))
 
     def _content(self, call: ToolCall) -> int | None:
-        """Return the hash of what lasts in a result."""
-        if call.order not in self._known:
-            match call.result:
-                case Recorded(value=value):
-                    content = result_value(value)
-                case Unparsed(text=text):
-                    content = text
-                case NotRecorded():
-                    return None
+        """Return the hash of the lasting part of a result."""
+        if call.order not in self._results:
+            if isinstance(call.result, NotRecorded):
+                return None
+            content = result_value(call.result.value) if isinstance(call.result, Recorded) else call.result.text
             # Most results are equal as they are. Looking for what lasts in each of them takes five times as long.
             key = canonical(content)
             if key not in self._hashes:
                 self._hashes[key] = lasting(content)
-            self._known[call.order] = self._hashes[key]
-        return self._known[call.order]
+            self._results[call.order] = self._hashes[key]
+        return self._results[call.order]
 
 
 def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:

@@ -1,8 +1,8 @@
 """`budget`, `coverage`, `run_completed` and `tool_use`: how did the run as a whole go? None of them needs a reference."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -49,8 +49,6 @@ _MOST = 10**15
 _MAX_TOOLS = 100
 _DESCRIBED = 5
 
-# A figure, and why there may be more of it.
-_Measured: TypeAlias = tuple[int, NotEvaluated | None]
 Figure: TypeAlias = Literal["calls", "errors", "duration", "tokens"]
 
 
@@ -122,10 +120,7 @@ class Budget(ToolLimits):
             most = written.get(self.quantile) if isinstance(written, Mapping) else written
             if most is not None:
                 limits[tool, figure] = min(most, limits.get((tool, figure), most))
-        return tuple(
-            _Limit(tool, None if tool is None else Globs((tool,)), figure, most)
-            for (tool, figure), most in limits.items()
-        )
+        return tuple(_Limit(tool, figure, most) for (tool, figure), most in limits.items())
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for the trajectory."""
@@ -135,21 +130,24 @@ class Budget(ToolLimits):
         if not judged:
             yield None, gaps[0]
             return
-        broken = sorted((tally for tally in judged if not tally.is_kept), key=lambda tally: tally.value)
+        values = {tally.limit: 1.0 if tally.is_kept else tally.limit.most / tally.actual for tally in judged}
+        broken = sorted((tally for tally in judged if not tally.is_kept), key=lambda tally: values[tally.limit])
         kept = len(judged) - len(broken)
         notes = [f"{kept} of {len(judged)} limits are kept", *first_notes([each.note for each in broken], _DESCRIBED)]
         if gaps:
             notes.append(f"{len(gaps)} could not be judged: {gaps[0].explanation}")
         figures = {tally.limit.name: tally.limit.number(tally.actual) for tally in judged}
-        yield (
-            None,
-            Scored(
-                value=min(tally.value for tally in judged),
-                explanation="; ".join(notes),
-                parts={"limits": len(judged), "kept": kept, **figures},
-                differences=tuple(tally.difference for tally in broken),
-            ),
+        differences = tuple(
+            Difference(
+                where=limit.name,
+                rule="budget",
+                expected=Side(value=limit.number(limit.most)),
+                actual=Side(value=figures[limit.name]),
+            )
+            for limit in (tally.limit for tally in broken)
         )
+        parts = {"limits": len(judged), "kept": kept, **figures}
+        yield None, Scored(min(values.values()), "; ".join(notes), parts, differences)
 
     def while_open(self, call: OpenCall) -> str | None:
         """Return the first limit that the run exceeds."""
@@ -174,25 +172,20 @@ def _figures_of(written: Budget | Envelope) -> Iterator[tuple[str | None, Figure
         yield tool, "duration", figures.duration
 
 
-class _Limit(Struct, frozen=True):
-    """The most that a figure of the run, or of tools, may be."""
+class _Limit:
+    """The highest allowed figure of the run, or of tools."""
 
-    tool: str | None
-    globs: Globs | None
-    figure: Figure
-    most: int
-
-    @property
-    def name(self) -> str:
-        """The name of the figure in parts and differences."""
-        figure = "seconds" if self.figure == "duration" else self.figure
-        return figure if self.tool is None else f"{figure} of {self.tool}"
+    def __init__(self, tool: str | None, figure: Figure, most: int) -> None:
+        self.tool, self.most = tool, most
+        self.figure: Figure = figure
+        self.globs = None if tool is None else Globs((tool,))
+        # The name of the figure in parts and differences.
+        self.name: str = "seconds" if figure == "duration" else figure
+        if tool is not None:
+            self.name += f" of {tool}"
 
     def number(self, figure: int) -> int | float:
         return figure / _NS_PER_S if self.figure == "duration" else figure
-
-    def text(self, figure: int) -> str:
-        return f"{round(figure / _NS_PER_S, 3):g} s" if self.figure == "duration" else str(figure)
 
 
 class _Tally(Struct, frozen=True):
@@ -207,65 +200,52 @@ class _Tally(Struct, frozen=True):
         return self.actual <= self.limit.most
 
     @property
-    def value(self) -> float:
-        return 1.0 if self.is_kept else self.limit.most / self.actual
-
-    @property
     def note(self) -> str:
         limit = self.limit
         whose = "" if limit.tool is None else f" of {shown(limit.tool)}"
-        return f"{limit.figure}{whose}: {limit.text(self.actual)}, and at most {limit.text(limit.most)}"
+        numbers = self.actual, limit.most
+        if limit.figure == "duration":
+            texts = [f"{round(one / _NS_PER_S, 3):g} s" for one in numbers]
+        else:
+            texts = [str(one) for one in numbers]
+        return f"{limit.figure}{whose}: {texts[0]}, and at most {texts[1]}"
 
-    @property
-    def difference(self) -> Difference:
-        number = self.limit.number
-        expected, actual = Side(value=number(self.limit.most)), Side(value=number(self.actual))
-        return Difference(where=self.limit.name, rule="budget", expected=expected, actual=actual)
 
-
-def _measured(limit: _Limit, trajectory: Trajectory) -> _Measured:
-    """Return a figure, as far as it is known, and why there may be more of it."""
-    globs = limit.globs
+def _measured(limit: _Limit, trajectory: Trajectory) -> tuple[int, NotEvaluated | None]:
+    """Return a figure, as far as it is known, and the reason why it may be higher."""
+    globs, gap, unknown = limit.globs, None, ""
     calls = trajectory.calls if globs is None else [call for call in trajectory.calls if globs.match(call.name)]
-    hidden = hidden_calls(trajectory) if trajectory.hidden_turns else None
+    if trajectory.hidden_turns and (limit.figure in ("calls", "errors") or globs is not None):
+        gap = hidden_calls(trajectory)
     match limit.figure:
         case "calls":
-            actual, gap = len(calls), hidden
+            actual = len(calls)
         case "errors":
-            actual, gap = sum(call.has_failed for call in calls), hidden or _unknown_end(calls)
+            actual = sum(call.has_failed for call in calls)
+            for call in calls:
+                is_open = call.state == "requested_only" and call.error is None
+                if gap is None and is_open and isinstance(call.result, NotRecorded):
+                    explanation = f"{shown(call.name)} was requested; no execution and no answer was seen"
+                    gap = NotEvaluated(reason="results_not_recorded", explanation=explanation)
         case "duration" if globs is not None:
-            timed = [call for call in calls if call.executed_by is not None]
-            actual = _union_ns((call.start_ns, call.end_ns) for call in timed)
-            gap = hidden or _unknown_time(calls)
+            actual = _union_ns((call.start_ns, call.end_ns) for call in calls if call.executed_by is not None)
+            for call in calls:
+                if call.executed_by is None and call.state != "rejected" and not was_stopped(call):
+                    unknown = unknown or f"no span shows how long {shown(call.name)} took"
         case "duration":
             # Between the turns of a conversation a person thinks.
             is_conversation = trajectory.scope == "conversation" and trajectory.runs
             runs = [run for run in trajectory.runs if run.above is None] if is_conversation else [trajectory]
-            actual, gap = _union_ns((run.start_ns, run.end_ns) for run in runs), None
-            if not trajectory.end_ns:
-                gap = NotEvaluated(reason="no_content", explanation="the times of the trajectory were not recorded")
+            actual = _union_ns((run.start_ns, run.end_ns) for run in runs)
+            unknown = "" if trajectory.end_ns else "the times of the trajectory were not recorded"
         case "tokens":
             tokens = trajectory.tokens
-            actual, unknown = (0, "tokens") if tokens is None else (tokens.input + tokens.output, "")
+            actual, unknown = (0, "tokens were not recorded") if tokens is None else (tokens.input + tokens.output, "")
             if tokens is not None and tokens.unmeasured:
-                unknown = f"the tokens of {tokens.unmeasured} model calls"
-            gap = NotEvaluated(reason="no_content", explanation=f"{unknown} were not recorded") if unknown else None
+                unknown = f"the tokens of {tokens.unmeasured} model calls were not recorded"
+    if gap is None and unknown:
+        gap = NotEvaluated(reason="no_content", explanation=unknown)
     return actual, gap or unfinished(trajectory)
-
-
-def _unknown_end(calls: Sequence[ToolCall]) -> NotEvaluated | None:
-    for call in calls:
-        if call.state == "requested_only" and call.error is None and isinstance(call.result, NotRecorded):
-            explanation = f"{shown(call.name)} was requested; no execution and no answer was seen"
-            return NotEvaluated(reason="results_not_recorded", explanation=explanation)
-    return None
-
-
-def _unknown_time(calls: Sequence[ToolCall]) -> NotEvaluated | None:
-    for call in calls:
-        if call.executed_by is None and call.state != "rejected" and not was_stopped(call):
-            return NotEvaluated(reason="no_content", explanation=f"no span shows how long {shown(call.name)} took")
-    return None
 
 
 def _union_ns(intervals: Iterable[tuple[int, int]]) -> int:
@@ -311,14 +291,16 @@ class Coverage(FactsEvaluator):
             yield None, nothing_to_judge(trajectory)
             return
         observed = Observed(trajectory)
-        found: list[Reason] = [reason for call in calls for reason in observed.missing(call)]
-        if not found and not hidden:
-            yield None, _ALL_SEEN
-            return
-        missing: Counter[Reason] = Counter(found)
+        missing: dict[Reason, int] = {}
+        for call in calls:
+            for reason in observed.missing(call):
+                missing[reason] = missing.get(reason, 0) + 1
         if hidden:
             missing["no_content"] = OBSERVABLE * hidden
-        yield None, _covered(len(calls) + hidden, tuple([(one, missing[one]) for one in UNOBSERVED if missing[one]]))
+        if not missing:
+            yield None, _ALL_SEEN
+            return
+        yield None, _covered(len(calls) + hidden, tuple([(one, missing[one]) for one in UNOBSERVED if one in missing]))
 
 
 # Runs of an agent mostly lack the same things.
@@ -372,29 +354,31 @@ class RunCompleted(BaseModel):
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for the trajectory."""
         unanswered = _unanswered(trajectory.calls)
-        # A run with a prompt is made good where the same agent later did the same run without an error.
-        runs = [run for run in trajectory.runs if run.above is None]
         was_cut_short = trajectory.closed_because in CUT_SHORT
-        endings: dict[SpanRef, Ending | None] = {
-            run.span: None if was_cut_short else _ending(run, trajectory) for run in runs
-        }
-        good = [run for run in runs if run.error is None and endings[run.span] is None and run.prompt is not None]
-        for run in runs:
+        endings: dict[SpanRef, Ending | None] = {}
+        failed: list[Run] = []
+        for run in trajectory.runs:
+            if run.above is None:
+                is_whole = was_cut_short or run.ending is None
+                endings[run.span] = ending = None if is_whole else _ending(run, trajectory)
+                if run.error is not None or ending is not None:
+                    failed.append(run)
+        for run in failed:
+            # A run with a prompt is made good where the same agent later did the same run without an error.
+            later = [one for one in trajectory.runs if one.above is None and one.start_ns >= run.end_ns]
+            good = [one for one in later if one.error is None and endings[one.span] is None and one.prompt is not None]
+            if any((one.agent, one.prompt) == (run.agent, run.prompt) for one in good):
+                continue
             ending = endings[run.span]
+            explanation, differences = "" if ending is None else _ENDINGS[ending], ()
             if run.error is not None:
                 error, who = run.error, f"the run of {shown(run.agent)}" if run.agent else "the run"
                 kind = f": {shown(error.kind)}" if error.kind and error.kind != OTHER_ERROR else ""
-                message = Difference(where=run.agent or "run", rule="error", actual=Side(value=error.message))
-                explanation = f"{who} ended with an error{kind}{unanswered}"
-                outcome = Scored(0.0, explanation, differences=(message,) if error.message else ())
-            elif ending is not None:
-                outcome = Scored(0.0, _ENDINGS[ending] + unanswered)
-            else:
-                continue
-            again = [one for one in good if (one.agent, one.prompt) == (run.agent, run.prompt)]
-            if any(one.start_ns >= run.end_ns for one in again):
-                continue
-            yield None, outcome
+                explanation = f"{who} ended with an error{kind}"
+                if error.message:
+                    message = Side(value=error.message)
+                    differences = (Difference(where=run.agent or "run", rule="error", actual=message),)
+            yield None, Scored(0.0, explanation + unanswered, differences=differences)
             return
         unseen = None if trajectory.has_agent_run else _unseen_end(trajectory)
         completed = replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered) if unanswered else _COMPLETED
@@ -428,10 +412,14 @@ def _unseen_end(trajectory: Trajectory) -> NotEvaluated | None:
 
 
 def _unanswered(calls: Sequence[ToolCall]) -> str:
-    names = list(dict.fromkeys(shown(call.name) for call in calls if call.state == "requested_only"))
-    return f"; never answered: {first_names(names, _DESCRIBED)}" if names else ""
+    names: dict[str, None] = {}
+    for call in calls:
+        if call.state == "requested_only":
+            names[shown(call.name)] = None
+    return f"; never answered: {first_names(list(names), _DESCRIBED)}" if names else ""
 
 
+_NAME = attrgetter("name")
 _CALLED = Scored(value=1.0, explanation="the run called a tool")
 _ASKED = Scored(value=1.0, explanation="a model asked for tools, and which ones was not recorded")
 _NOT_CALLED = Scored(value=0.0, explanation="the run called no tool")
@@ -461,7 +449,7 @@ class ToolUse(FactsEvaluator):
         if not trajectory.has_agent_run:
             outcome = _NO_RUN
         # Rule: a call of a neutral tool (answers, thinking, hand-offs) is no tool use, unless `tools` names the tool.
-        elif any(self.tools is not None or call.name not in trajectory.neutral_tools for call in calls):
+        elif calls and (self.tools is not None or not trajectory.neutral_tools.issuperset(map(_NAME, calls))):
             outcome = _CALLED
         elif trajectory.hidden_turns:
             outcome = _ASKED if self.tools is None and self.failed_calls == "count" else hidden_calls(trajectory)

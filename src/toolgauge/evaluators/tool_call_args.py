@@ -14,12 +14,19 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Figures
+from toolgauge.score.arguments import (
+    ArgumentComparer,
+    ArgumentComparison,
+    Figures,
+    counts,
+    leftovers,
+    pairing_notes,
+    report,
+)
 from toolgauge.score.compare import describe
-from toolgauge.score.patterns import check_key
+from toolgauge.score.patterns import read_place
 from toolgauge.score.rules import ArgumentRules, Casefold, Contains, Exact, Numeric, Rule, Similarity
 from toolgauge.score.selection import NOTHING_MADE, first_notes, not_observable, nothing_expected, readable_arguments
-from toolgauge.score.summary import counts, leftovers, pairing_notes, report
 
 Strategy: TypeAlias = Literal["exact", "casefold_exact", "numeric", "contains"]
 
@@ -105,7 +112,7 @@ class ToolParameterMatch(ArgumentComparison):
     @classmethod
     def _has_places(cls, strategies: dict[str, Strategy]) -> dict[str, Strategy]:
         for key in strategies:
-            check_key(_place(key))
+            read_place(_place(key))
         return strategies
 
     def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
@@ -113,9 +120,15 @@ class ToolParameterMatch(ArgumentComparison):
         unanswerable = nothing_expected(expected, calls) or not_observable(expected, calls)
         if unanswerable is not None:
             return unanswerable
+        defaults: dict[Strategy, Rule] = {
+            "exact": Exact(),
+            "casefold_exact": Casefold(),
+            "numeric": Numeric(absolute=self.tolerance),
+            "contains": Contains(),
+        }
         terms = self.terms(
             trajectory,
-            default=self._default,
+            default=defaults[self.strategy],
             subset=self.match_mode != "name_and_args",
             required_only=self.match_mode == "name_and_required_args",
         )
@@ -132,18 +145,6 @@ class ToolParameterMatch(ArgumentComparison):
             summary = f"{matched} of {wanted} expected calls match by {_MATCHED[self.match_mode]}"
         explanation = "; ".join([summary, *found.notes])
         return Scored(min(alignment.total / wanted, 1.0), explanation, found.parts, found.differences)
-
-    @property
-    def _default(self) -> Rule:
-        match self.strategy:
-            case "exact":
-                return Exact()
-            case "casefold_exact":
-                return Casefold()
-            case "numeric":
-                return Numeric(absolute=self.tolerance)
-            case "contains":
-                return Contains()
 
     @cached_property
     def _rules(self) -> ArgumentRules:
@@ -245,8 +246,8 @@ def _compared(comparer: ArgumentComparer, alignment: Alignment) -> tuple[list[Di
     figures = Figures()
     for pair in alignment.pairs:
         is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
-        agreement = comparer.compare(pair.expected, pair.actual, explain=is_asked)
-        figures.add(agreement)
-        differences += agreement.differences
+        verdicts, found = comparer.compare(pair.expected, pair.actual, explain=is_asked)
+        figures.add(verdicts)
+        differences += found
     unexpected = figures.parts()
     return differences, {name: unexpected[name] for name in ("invented", "defaults", "volatile") if name in unexpected}

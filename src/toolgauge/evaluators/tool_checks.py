@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property
 from itertools import islice
 from typing import ClassVar, Literal
 
@@ -67,7 +66,7 @@ class KnownTool(FactsEvaluator):
 
 
 class _Check:
-    """The offer that the calls of one run are compared with, and the outcomes found so far."""
+    """The offer for the calls of one run, and the outcomes found so far."""
 
     def __init__(self, offer: Offer | None, trajectory: Trajectory, kinds: ToolKinds) -> None:
         self._offer, self._kinds = offer, kinds
@@ -79,25 +78,21 @@ class _Check:
 
     def verdict(self, call: ToolCall) -> Outcome:
         """Judge a call; the same object for all calls that are judged alike."""
-        name, offer, alias = call.name, self._offer, None
+        name, offer, alias, proof = call.name, self._offer, None, ""
         if offer is not None and name not in self.names:
-            alias = self._alias(call)
-        proof = self._proof(call) if offer is not None and name not in self.names and alias is None else ""
+            # The tool on offer that a server or a gateway calls so, unless the framework knew no such tool.
+            if call.state != "rejected" or call.error is None or call.error.kind != UNKNOWN_TOOL:
+                if name not in self._aliases:
+                    self._aliases[name] = known_as(name, islice(self.names, _COMPARED_NAMES))
+                alias = self._aliases[name]
+            proof = self._proof(call) if alias is None else ""
         verdict = self._known.get((name, proof, alias))
         if verdict is None:
             verdict = self._known[name, proof, alias] = _offer_verdict(name, offer, proof, alias)
         return verdict
 
-    def _alias(self, call: ToolCall) -> str | None:
-        """Return the tool on offer that a server or a gateway calls so, unless the framework knew no such tool."""
-        if call.state == "rejected" and call.error is not None and call.error.kind == UNKNOWN_TOOL:
-            return None
-        if call.name not in self._aliases:
-            self._aliases[call.name] = known_as(call.name, islice(self.names, _COMPARED_NAMES))
-        return self._aliases[call.name]
-
     def _proof(self, call: ToolCall) -> str:
-        """Return what shows that a tool that is missing from the recorded offer exists, or may exist; "" without any."""
+        """Return the sign that a tool missing from the recorded offer exists, or may exist; "" without any."""
         if call.by_provider:
             return "the model's provider ran it"
         if call.state in ("paused", "refused"):
@@ -106,17 +101,9 @@ class _Check:
             return "it was cancelled while it ran"
         if has_run_well(call):
             return "it was executed and answered"
-        called = _letters(call.name)
-        if called in self._agent_names or (self._kinds.hands_over(call.name) and called.endswith(self._agent_names)):
+        called, agents = _letters(call.name), tuple(one for one in map(_letters, self._agents) if one)
+        if called in agents or (self._kinds.hands_over(call.name) and called.endswith(agents)):
             return "it names an agent of this run"
-        return self._growing
-
-    @cached_property
-    def _agent_names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(filter(None, map(_letters, self._agents))))
-
-    @cached_property
-    def _growing(self) -> str:
         growing = next((name for name in self.names if _GROWS.match(name)), None)
         return "" if growing is None else f"{shown(growing)} adds tools to the offer"
 
@@ -160,7 +147,7 @@ class ToolSuccess(FactsEvaluator):
     """1 for a call that was executed without an error, 0 for one that failed or was rejected.
 
     A call that is known only from the model's request succeeded when an answer was seen; without one
-    there is nothing to tell (`results_not_recorded`). A call that waits for a person or was refused by one did not run
+    it is `results_not_recorded`. A call that waits for a person or was refused by one did not run
     (`not_executed`).
 
     A call whose result is an object that reports an error and holds nothing else failed, and so did a call whose answer is a
@@ -179,7 +166,7 @@ class ToolSuccess(FactsEvaluator):
 
     @property
     def needs(self) -> Needs:
-        """What its parameters ask for."""
+        """The needs of its parameters."""
         # One of the calls that were not seen may have made a failure good.
         return Needs(reference="none", recent_offer=True, whole=self.retries == "ignore", code=True, binary=True)
 

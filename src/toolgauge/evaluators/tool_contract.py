@@ -1,7 +1,6 @@
 """`tool_contract`: does each call keep to the contract of its tool in section `tools`? Needs no reference."""
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
 from typing import ClassVar
 
 from toolgauge.model.errors import SchemaError
@@ -83,19 +82,16 @@ class _Review:
         # Prepared once for all calls of a tool.
         self._required: dict[tuple[str, int], _Required] = {}
         self._within: dict[tuple[str, str], StaysWithin] = {}
-
-    @cached_property
-    def _made_good(self) -> Collection[int]:
-        return self.facts.made_good([call for call, _ in self.judged])
+        fails = any(contract.fails_when is not None for _, contract in judged)
+        self._made_good: Collection[int] = facts.made_good([call for call, _ in judged]) if fails else ()
 
     def verdicts(self, call: ToolCall, contract: Contract) -> Iterator[Verdict]:
         """Judge each clause."""
         for number, requirement in enumerate(contract.requires or ()):
-            key = (call.name, number)
-            required = self._required.get(key)
-            if required is None:
-                required = self._required[key] = _Required(requirement, call.name, self)
-            yield from required.verdicts(call)
+            asked = (call.name, number)
+            if asked not in self._required:
+                self._required[asked] = _Required(requirement, call.name, self)
+            yield from self._required[asked].verdicts(call)
         if contract.arguments_schema is not None:
             arguments = readable_arguments(call)
             if arguments is None:
@@ -103,7 +99,14 @@ class _Review:
             else:
                 yield self._broken("arguments", call, contract.arguments_schema, (arguments,))
         if contract.result_schema is not None and has_taken_effect(call):
-            yield self._of_result(call, contract.result_schema)
+            value = unseen_part(call) or recorded_result(call)
+            if isinstance(value, NotEvaluated):
+                yield value
+            else:
+                # A text may be meant as it is.
+                inner = opened(value)
+                values = (inner,) if inner is value else (inner, value)
+                yield self._broken("result", call, contract.result_schema, values)
         if contract.fails_when is not None and not was_stopped(call):
             if call.error is None or call.error.kind != FAILED_RESULT:
                 yield None
@@ -113,20 +116,20 @@ class _Review:
                 note = f"`fails_when`: the result is a failure by its {shown(where)}"
                 yield Broken(note=note, differences=(failing,))
         for path in contract.personal or ():
-            yield from self._stays_personal(call, path)
+            arguments, subject = readable_arguments(call), _subject(call.name, path)
+            if arguments is None:
+                yield no_object(call)
+            elif found := subject.values(arguments):
+                key = (call.name, path)
+                if key not in self._within:
+                    wanted, tools = self.values(subject), self.facts.kinds.personal
+                    self._within[key] = StaysWithin(subject, wanted, self.facts.trajectory, only_in=tools, not_in=None)
+                yield _named("personal", self._within[key].judge(call, found))
 
     def values(self, subject: Subject) -> list[Leaf]:
         """Return the values that all calls of a tool have at a place."""
         calls = (readable_arguments(call) or {} for call, _ in self.judged if subject.place.tool.leads_to(call.name))
         return [value for arguments in calls for value in subject.values(arguments)]
-
-    def _of_result(self, call: ToolCall, schema: ToolSchema) -> Verdict:
-        value = unseen_part(call) or recorded_result(call)
-        if isinstance(value, NotEvaluated):
-            return value
-        inner = opened(value)
-        # A text may be meant as it is.
-        return self._broken("result", call, schema, (inner,) if inner is value else (inner, value))
 
     def _broken(self, clause: str, call: ToolCall, schema: ToolSchema, values: Sequence[Json]) -> Verdict:
         """Check a value that may be read in several ways: one that is valid will do."""
@@ -148,19 +151,6 @@ class _Review:
         differences = tuple([difference(call.name, violation) for violation in broken[:MAX_DIFFERENCES]])
         return Broken(note=f"`{clause}`: {', '.join(complaints)}", differences=differences)
 
-    def _stays_personal(self, call: ToolCall, path: str) -> Iterator[Verdict]:
-        subject = _subject(call.name, path)
-        arguments = readable_arguments(call)
-        values = [] if arguments is None else subject.values(arguments)
-        if arguments is None:
-            yield no_object(call)
-        elif values:
-            key = (call.name, path)
-            if key not in self._within:
-                wanted, tools = self.values(subject), self.facts.kinds.personal
-                self._within[key] = StaysWithin(subject, wanted, self.facts.trajectory, only_in=tools, not_in=None)
-            yield _named("personal", self._within[key].judge(call, values))
-
 
 class _Required:
     """What calls of one tool require of calls before them."""
@@ -168,7 +158,7 @@ class _Required:
     def __init__(self, requirement: Requirement, tool: str, review: _Review) -> None:
         tools, trajectory = Globs(requirement.call), review.facts.trajectory
         self._names = " or ".join(map(shown, requirement.call))
-        # A call that is of both sides is not bound.
+        # A call of both sides is not bound.
         self._is_bound = not tools.match(tool)
         worked = [call.turn for call in trajectory.calls if tools.match(call.name) and has_taken_effect(call)]
         self._first_turn = min(worked, default=None)

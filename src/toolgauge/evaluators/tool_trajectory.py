@@ -13,11 +13,19 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
+from toolgauge.score.arguments import (
+    ArgumentComparer,
+    ArgumentComparison,
+    counts,
+    leftovers,
+    listed,
+    misplaced,
+    pairing_notes,
+    unparsable_note,
+)
 from toolgauge.score.compare import describe
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import Sides, first_names, first_notes, not_observable, readable_arguments, shown
-from toolgauge.score.summary import counts, leftovers, listed, misplaced, pairing_notes, unparsable_note
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
 
@@ -30,7 +38,7 @@ def _one_or_more(value: object) -> object:
     return cast("object", value)  # pydantic reports any other kind
 
 
-# The call to wait for, and those that wait for it: names and globs.
+# The call to wait for, and the calls that wait: names and globs.
 NeverBefore: TypeAlias = Mapping[
     _Name, Annotated[tuple[_Name, ...], BeforeValidator(_one_or_more, json_schema_input_type=_Name | tuple[_Name, ...])]
 ]
@@ -48,36 +56,12 @@ _MISSING, _UNEXPECTED, _REPEATED = "missing call", "unexpected call", "repeated 
 _OUT_OF_ORDER, _TOO_EARLY = "out of order", "too early"
 
 
-class _TooEarly(Struct, frozen=True):
-    """A call that did not wait; `awaited` as it was written."""
-
-    call: ToolCall
-    awaited: str
-
-    @property
-    def note(self) -> str:
-        return f"{shown(self.call.name)} before {shown(self.awaited)}"
-
-    @property
-    def difference(self) -> Difference:
-        where = f"{self.call.name[:_SHOWN_LENGTH]} before {self.awaited[:_SHOWN_LENGTH]}"
-        return Difference(where=where, rule=_TOO_EARLY, actual=Side(value=readable_arguments(self.call)))
-
-
 class _Waiting(Struct, frozen=True):
-    """How many calls had to wait for another, and which of them did not."""
+    """The calls that had to wait for another: their share that waited, and each early call with the call it should await."""
 
-    bound: int
-    too_early: list[_TooEarly]
-
-    @property
-    def early(self) -> int:
-        return len({breach.call.order for breach in self.too_early})
-
-    @property
-    def in_time(self) -> float:
-        """The share of the calls that waited."""
-        return 1 - self.early / self.bound if self.bound else 1.0
+    in_time: float
+    too_early: Sequence[tuple[ToolCall, str]]
+    is_any: bool
 
 
 class ToolTrajectory(ArgumentComparison):
@@ -98,7 +82,7 @@ class ToolTrajectory(ArgumentComparison):
     `partial_order`. Where order binds, calls of a group (a list inside `expected`) have no order among themselves, nor
     have actual calls of one turn. A call that may be missing (`optional`, `repeat`) counts in E only where it was made.
 
-    Each of `never_before` names calls and those that have to wait for them. The score is multiplied by the share of
+    Each of `never_before` names calls and the calls that have to wait for them. The score is multiplied by the share of
     waiting calls that were not too early (`in_time`). `strict`: 1 if the score is 1, else 0.
 
     Without a call on one side:
@@ -109,7 +93,7 @@ class ToolTrajectory(ArgumentComparison):
     | extra calls are free | 1 | not evaluated: `nothing_expected` | 0 |
     | `subset` | 1 | 0 | not evaluated: `no_calls` |
 
-    Where calls had to wait, what would not be evaluated is their share.
+    Where calls had to wait, their share takes the place of "not evaluated".
     """
 
     version: ClassVar[str] = "1"
@@ -123,13 +107,9 @@ class ToolTrajectory(ArgumentComparison):
     strict: bool = False
 
     @model_validator(mode="after")
-    def _extra_calls_fit_the_mode(self) -> "ToolTrajectory":
+    def _fits_together(self) -> "ToolTrajectory":
         if self.extra_calls is not None and self.mode in ("subset", "superset"):
             raise ValueError(f"`extra_calls` says nothing about `mode: {self.mode}`, whose meaning is fixed")
-        return self
-
-    @model_validator(mode="after")
-    def _arguments_are_looked_at(self) -> "ToolTrajectory":
         if self.match == "name" and (self.arguments.root or self.volatile):
             raise ValueError("has rules for arguments, and `match: name`, which does not look at them")
         return self
@@ -159,21 +139,23 @@ class ToolTrajectory(ArgumentComparison):
         base = self._base(alignment, len(calls))
         if not isinstance(base, NotEvaluated):
             return self._scored(base, comparer, alignment, waiting)
-        return self._scored(1.0, comparer, alignment, waiting) if waiting.bound else base
+        return self._scored(1.0, comparer, alignment, waiting) if waiting.is_any else base
 
     def _waiting(self, calls: Sequence[ToolCall], trajectory: Trajectory) -> _Waiting:
         """Find the calls that had to wait; the call that they wait for may be any one of the trajectory."""
         made = [call for call in trajectory.calls if self.failed_calls == "count" or not call.has_failed]
         bound: set[int] = set()
-        too_early: list[_TooEarly] = []
+        too_early: list[tuple[ToolCall, str]] = []
         for name, awaited, waiting in self._precedences:
             release = {one for one in {call.name for call in made} if awaited.match(one)}
             names = {one for one in {call.name for call in calls} if waiting.match(one)}
             first = min((call.turn for call in made if call.name in release), default=None)
             held = [call for call in calls if call.name in names]
             bound.update(call.order for call in held)
-            too_early += [_TooEarly(call, name) for call in held if first is None or call.turn < first]
-        return _Waiting(len(bound), sorted(too_early, key=lambda breach: breach.call.order))
+            too_early += [(call, name) for call in held if first is None or call.turn < first]
+        early = {call.order for call, _ in too_early}
+        in_time = 1 - len(early) / len(bound) if bound else 1.0
+        return _Waiting(in_time, sorted(too_early, key=lambda breach: breach[0].order), is_any=bool(bound))
 
     def _base(self, alignment: Alignment, made: int) -> float | NotEvaluated:
         """Return the score before calls that were too early; `NotEvaluated` where it has no denominator."""
@@ -188,22 +170,19 @@ class ToolTrajectory(ArgumentComparison):
         extra = f"no call was expected; {made} made, which `mode: {self.mode}` allows"
         return total / wanted if wanted else NotEvaluated(reason="nothing_expected", explanation=extra)
 
-    def _left(self, alignment: Alignment, moved: Mapping[int, int]) -> Alignment:
-        """Return the alignment without the leftovers that cost nothing, and without calls at another place."""
+    def _scored(self, base: float, comparer: ArgumentComparer, alignment: Alignment, waiting: _Waiting) -> Scored:
+        sides = comparer.sides
+        moved = misplaced(comparer, alignment) if self.mode in _ORDERED else {}
+        # Without leftovers that cost nothing, and without calls at another place.
         filled = set(moved.values())
-        return replace(
+        left = replace(
             alignment,
             missing=() if self.mode == "subset" else tuple(slot for slot in alignment.missing if slot not in filled),
             unexpected=() if self._extra_is_free else tuple(one for one in alignment.unexpected if one not in moved),
             repeated=() if self._extra_is_free else tuple(one for one in alignment.repeated if one not in moved),
         )
-
-    def _scored(self, base: float, comparer: ArgumentComparer, alignment: Alignment, waiting: _Waiting) -> Scored:
-        sides = comparer.sides
-        moved = misplaced(comparer, alignment) if self.mode in _ORDERED else {}
-        left = self._left(alignment, moved)
         wrong = [pair for pair in alignment.pairs if pair.value < 1][:_MAX_DIFFERENCES]
-        arguments = [one for pair in wrong for one in comparer.compare(pair.expected, pair.actual).differences]
+        arguments = [one for pair in wrong for one in comparer.compare(pair.expected, pair.actual)[1]]
         differences = [*arguments, *_differences(sides, left, moved)]
         wanted, made = len(alignment.pairs) + len(alignment.missing), len(sides.calls)
         value = min(base, 1.0) * waiting.in_time
@@ -213,8 +192,8 @@ class ToolTrajectory(ArgumentComparison):
         for name, total in (("recall", wanted), ("precision", made)):
             if total:
                 parts[name] = min(alignment.total / total, 1.0)
-        if waiting.bound:
-            parts |= {"in_time": waiting.in_time, "too_early": waiting.early}
+        if waiting.is_any:
+            parts |= {"in_time": waiting.in_time, "too_early": len({call.order for call, _ in waiting.too_early})}
         notes = ["no call was expected and none was made"]
         if wanted or made:
             whole = sum(pair.value == 1.0 for pair in alignment.pairs)
@@ -226,13 +205,20 @@ class ToolTrajectory(ArgumentComparison):
             notes += first_notes([describe(difference) for difference in arguments], _DESCRIBED, "more differences")
             notes += pairing_notes(alignment, comparer)
         if waiting.too_early:
-            early = list(dict.fromkeys(breach.note for breach in waiting.too_early))
+            early = list(dict.fromkeys(f"{shown(call.name)} before {shown(name)}" for call, name in waiting.too_early))
             notes.append(f"too early: {first_names(early, _DESCRIBED)}")
         if self.match == "name_and_args":
             notes += unparsable_note(sides, alignment)
         if self.strict and value < 1:
             notes.append("strict: it has to be all of it")
-        early_ones = [breach.difference for breach in waiting.too_early[:_MAX_DIFFERENCES]]
+        early_ones = [
+            Difference(
+                where=f"{call.name[:_SHOWN_LENGTH]} before {name[:_SHOWN_LENGTH]}",
+                rule=_TOO_EARLY,
+                actual=Side(value=readable_arguments(call)),
+            )
+            for call, name in waiting.too_early[:_MAX_DIFFERENCES]
+        ]
         return Scored(
             value=float(value == 1.0) if self.strict else value,
             explanation="; ".join(notes),

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -84,7 +85,7 @@ class DestinationHealth:
         self._refusing.pop(signal, None)
 
     def failed(self, reason: str, cause: str = "") -> None:
-        """An attempt failed and will be repeated; `cause` adds details, where known."""
+        """Note a failed attempt that will be repeated; `cause` adds details, where known."""
         now_s = self._clock()
         self._reason = f"{reason}: {cause}" if cause else reason
         if self._failing_since is None:
@@ -144,7 +145,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """Numbers of dropped spans, of other dropped requests of senders (log records, metrics), and of dropped own requests."""
+    """Numbers of dropped spans, of other requests of senders (log records, metrics), and of our own requests."""
 
     spans: int = 0
     requests: int = 0
@@ -187,13 +188,13 @@ class Destination:
         )
         keep = settings.keep
         self.keep = None if keep is None else Keep(self.name, keep, self.queue, metrics, ledger)
-        # Whether every destination of spans has dropped a trace: scores of it belong to nothing.
+        # Whether every destination of spans has dropped a trace: its scores belong to nothing.
         self.is_dropped: Callable[[str], bool] = lambda _trace_id: False
         self._tasks: list[asyncio.Task[None]] = []
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         endpoints = ", ".join(redacted_url(endpoint) or "" for endpoint in settings.endpoints)
-        self.health = DestinationHealth(self.name, _monotonic_s, endpoints, settings.signals)
+        self.health = DestinationHealth(self.name, time.monotonic, endpoints, settings.signals)
         self._undelivered = Undelivered()
         # Requests in the journal, for the next process to send.
         self.kept = Undelivered()
@@ -211,7 +212,7 @@ class Destination:
         return self.queue.has_room(size_bytes, own=False) if self.keep is None else self.keep.has_room(size_bytes)
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Queue the request; False when there is no room (it is then neither queued nor counted)."""
+        """Queue the request; False without room (the request is then neither queued nor counted)."""
         if self.keep is None or outgoing.signal == "metrics" or (outgoing.own and not outgoing.of_traces):
             return self.queue.put(outgoing)
         return self.keep.put_own(outgoing) if outgoing.own else self.keep.put(outgoing)
@@ -240,7 +241,7 @@ class Destination:
         self._stopping.set()
 
     async def drain(self, timeout_s: float, because: End | None = None) -> Undelivered:
-        """Send the queued requests without waits between attempts, and take no more; return what was lost and counted."""
+        """Send the queued requests without waits between attempts, and take no more; return the counted losses."""
         self._end = because or self._end
         self._empty_keep()
         self.queue.close()
@@ -285,15 +286,11 @@ class Destination:
             return
         with self._metrics.lock:
             for outgoing in self.keep.close():
-                if self._stays(outgoing):
+                if self._end == "shutdown" and self._ledger.keeps(outgoing.entries):
                     self.kept = self.kept.and_also(outgoing)
                 else:
                     self._metrics.keep_unsampled.add(outgoing.spans, (self.name, "shutdown"))
                     self.queue.append(outgoing)
-
-    def _stays(self, outgoing: Outgoing) -> bool:
-        """Return whether the journal has it for the next process."""
-        return self._end == "shutdown" and self._ledger.keeps(outgoing.entries)
 
     async def _take(self) -> Outgoing | None:
         return await self.queue.take()
@@ -345,14 +342,14 @@ class Destination:
         """Retry until the request is accepted, refused for good, or out of time, counted from the first attempt."""
         if len(outgoing.body) > self.settings.max_request_size:
             return Permanent("too_large", is_about_content=True)
-        began_s, backoff = _monotonic_s(), Backoff(self.settings.retry, random.random)
+        began_s, backoff = time.monotonic(), Backoff(self.settings.retry, random.random)
         while isinstance(verdict := await self._attempt(outgoing), Transient):
             self.health.failed(verdict.reason, verdict.cause)
             if self._stopping.is_set():
                 # The process is ending: retry until `drain` runs out of time.
                 await asyncio.sleep(_DRAIN_WAIT_S)
             else:
-                elapsed_s = _monotonic_s() - began_s
+                elapsed_s = time.monotonic() - began_s
                 wait_s = backoff.next_wait_s(elapsed_s=elapsed_s, retry_after_s=verdict.retry_after_s)
                 if wait_s is None:
                     return Permanent("retries_exhausted")
@@ -365,7 +362,7 @@ class Destination:
         try:
             verdict = await self._sender.send(outgoing.signal, outgoing.body)
         except (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
-            # A sender task must outlive whatever one request does to it; its own cancellation is no fault.
+            # A sender task must outlive all faults of one request; its own cancellation is not a fault.
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
@@ -387,14 +384,13 @@ class Destination:
         self._count_lost(outgoing, outgoing.spans, reason)
 
     def _give_up(self, outgoing: Outgoing) -> None:
-        if self._stays(outgoing):
+        """Drop a request at the end, unless the journal has it for the next process."""
+        if self._end == "shutdown" and self._ledger.keeps(outgoing.entries):
             self.kept = self.kept.and_also(outgoing)
             return
-        if self._ledger.has_journal and outgoing.own and outgoing.signal == "metrics":
-            # Metrics are cumulative, and the journal holds the last ones.
-            self._drop(outgoing, self._end)
-            return
-        self._undelivered = self._undelivered.and_also(outgoing)
+        # Metrics are cumulative, and the journal holds the last ones.
+        if not (self._ledger.has_journal and outgoing.own and outgoing.signal == "metrics"):
+            self._undelivered = self._undelivered.and_also(outgoing)
         self._drop(outgoing, self._end)
 
     def _count_lost(self, outgoing: Outgoing, spans: int, reason: str) -> None:
@@ -435,7 +431,3 @@ async def wait(event: asyncio.Event, wait_s: float | None) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait_s):
             await event.wait()
-
-
-def _monotonic_s() -> float:
-    return asyncio.get_running_loop().time()

@@ -8,6 +8,7 @@ for seconds and runs last for minutes: a scorecard span in the judged trace carr
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from hashlib import blake2b
 from itertools import islice
 
 from msgspec import Struct
@@ -18,21 +19,19 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import OTELResourceDetector
 
 from toolgauge.export import results
-from toolgauge.export.inline_evaluations import inline_evaluations
 from toolgauge.export.label_queues import LabelQueues
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
-from toolgauge.export.regression_events import encode_regressions
-from toolgauge.export.results import EmitSettings, ResultWriter, incomplete_attributes, on_span
+from toolgauge.export.regression_events import ToolChangeEvents, encode_regressions
+from toolgauge.export.results import EmitSettings, ResultWriter, incomplete_attributes, inline_evaluations, on_span
 from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.score_metrics import ScoreMetrics
-from toolgauge.export.tool_change_events import ToolChangeEvents
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression, ToolDefinitionChange
-from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import ClosedBecause, TrajectoryScope
 from toolgauge.otlp.encode import (
     RequestWriter,
     attribute,
@@ -78,6 +77,8 @@ _CALLS: dict[OutcomeWord, str] = {
 # Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
 _FLAGS = 0x301
 _INT64_MAX = 2**63 - 1
+# An id of zeros is not valid.
+_NOT_ZERO = b"\x01" * 8
 # Field of a scope's spans, and of its log records.
 _ITEM = tag(2)
 # Fields of Span.
@@ -92,179 +93,12 @@ _RECORD_TIME, _OBSERVED_TIME = time_tag(1), time_tag(11)
 _RECORD_TRACE_ID, _RECORD_SPAN_ID = tag(9), tag(10)
 
 
-class _Batch:
-    def __init__(self, signal: Signal, requests: RequestWriter) -> None:
-        self._signal: Signal = signal
-        self._requests = requests
-        self.items: list[bytes] = []
-        self._size = 0
-
-    def add(self, written: bytes) -> bool:
-        """Add a span or log record; return whether the request is full."""
-        self.items.append(field(_ITEM, written))
-        self._size += len(written)
-        return self._size >= _MAX_REQUEST_BYTES
-
-    def take(self) -> Outgoing:
-        items, self.items, self._size = self.items, [], 0
-        return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True, of_traces=True)
-
-
-def _producer(trajectory: Trajectory, resource_keys: Sequence[str]) -> list[bytes]:
-    texts = ((results.SERVICE, trajectory.service), *((key, trajectory.resource.get(key)) for key in resource_keys))
-    return [text_attribute(key, text) for key, text in texts if text is not None]
-
-
-class _Written(Struct, frozen=True, gc=False):
+class _Subject(Struct, frozen=True, gc=False):
     """A judged call or trajectory, and its span if known. `record` ends a log record."""
 
     target: SpanRef | None
     attributes: list[bytes]
     record: bytes
-
-
-class _Subjects:
-    """The subjects of one scorecard with events, each written once for all criteria."""
-
-    def __init__(self, scorecard: Scorecard, producer: Sequence[bytes]) -> None:
-        self._producer = producer
-        self._trajectory = scorecard.trajectory
-        self._known: dict[int, _Written] = {}
-        self._scope = scorecard.trajectory.scope.encode()
-        self._times = _RECORD_TIME + _end_of_run(scorecard) + _OBSERVED_TIME + fixed64(fit_time(scorecard.scored_at_ns))
-
-    def of(self, result: Result) -> _Written:
-        # By identity: the scorecard keeps its calls for as long as this is in use. Without it: 5 % of all CPU.
-        subject = self._known.get(id(result.call))
-        if subject is None:
-            if len(self._known) >= _MAX_SUBJECTS:
-                self._known.clear()
-            subject = self._known[id(result.call)] = self._written(result.call, result.target)
-        return subject
-
-    def _written(self, call: ToolCall | None, target: SpanRef | None) -> _Written:
-        trajectory = self._trajectory
-        if call is None:
-            agent, end_ns = trajectory.agents[0] if trajectory.agents else None, trajectory.end_ns
-        else:
-            agent, end_ns = call.agent, call.end_ns
-        texts = (
-            (results.TOOL, None if call is None else call.name),
-            (results.AGENT, agent),
-            (_CONVERSATION, trajectory.conversation_id),
-        )
-        attributes = [text_attribute(key, text) for key, text in texts if text is not None]
-        attributes += self._producer
-        if call is not None and call.call_id is not None:
-            attributes.append(text_attribute(_CALL_ID, call.call_id))
-        if end_ns > 0:
-            attributes.append(attribute(_SPAN_END, min(end_ns, _INT64_MAX)))
-        # A record's end, without its times.
-        record = field(_RECORD_TRACE_ID, raw_id(trajectory.trace_id if target is None else target.trace_id, 16))
-        if target is not None:
-            record += field(_RECORD_SPAN_ID, raw_id(target.span_id, 8))
-        record = results.RECORD_ATTRIBUTES.join((record, *attributes))
-        # Calls that share a model's span may be alike but for their order.
-        order = b"" if call is None else varint(call.order)
-        uid = results.uid_of_subject(self._scope, order, record)
-        return _Written(target, attributes, uid + self._times + record)
-
-
-class _ScorecardSpan:
-    def __init__(self, scorecard: Scorecard, producer: Iterable[bytes]) -> None:
-        self._scorecard = scorecard
-        self._producer = producer
-        # By criterion, its revision, and how many calls had each of the outcomes.
-        self._calls: dict[str, tuple[str, list[int]]] = {}
-        self._events: list[bytes] = []
-        self._event_bytes = 0
-        self._dropped_events = 0
-        # Each judged span once, in order of the results.
-        self.links: dict[bytes, None] = {}
-        self._of_trajectory: dict[tuple[SpanRef | None, str], bytes] = {}
-        # In OpenInference's words.
-        self.evaluations = b""
-
-    def count(self, counted: Iterable[tuple[str, str, int]], times: int) -> None:
-        for criterion, revision, outcome in counted:
-            of_criterion = self._calls.get(criterion)
-            if of_criterion is None:
-                of_criterion = self._calls[criterion] = (revision, [0] * len(results.OUTCOME_WORDS))
-            of_criterion[1][outcome] += times
-
-    def link(self, targets: Iterable[SpanRef | None]) -> None:
-        for target in targets:
-            if target is not None:
-                span_id = raw_id(target.span_id, 8)
-                self.links[_before_link(target.trace_id, len(span_id)) + span_id] = None
-
-    def add_result(self, result: Result, on_span: bytes) -> None:
-        """Add a result of the trajectory; several of one criterion for one span would overwrite each other."""
-        key = result.target, result.criterion
-        self._of_trajectory[key] = b"" if key in self._of_trajectory else on_span
-
-    def add_event(self, event: bytes, subject: _Written) -> None:
-        if len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES:
-            self._dropped_events += 1
-            return
-        of_subject = [*subject.attributes]
-        if subject.target is not None:
-            of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
-        written = results.EVENT_ATTRIBUTES.join((_EVENT_NAME + event, *of_subject))
-        self._events.append(written)
-        self._event_bytes += len(written)
-
-    @property
-    def is_wanted(self) -> bool:
-        return bool(self._calls or self._of_trajectory)
-
-    def written(self) -> bytes:
-        """Write the span, at the end of its run. Its id is derived from its contents: written a second time it is a duplicate."""
-        trace_id = field(_TRACE_ID, raw_id(self._scorecard.trajectory.trace_id, 16))
-        criteria = [criterion for criterion in self._scorecard.criteria if criterion in self._calls]
-        contents = b"".join(self._contents(criteria))
-        # The judges' scorecard is a second span.
-        kind = "judges" if self._scorecard.by_judges else "scorecard"
-        revisions = "\0".join([self._calls[criterion][0] for criterion in criteria]).encode("utf-8", "surrogatepass")
-        span_id = field(_SPAN_ID, results.span_id_of(kind, (trace_id, contents, *self._events, revisions)))
-        time = _end_of_run(self._scorecard)
-        events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
-        scored_at = results.SPAN_ATTRIBUTES + attribute(
-            _SCORED_AT, max(0, min(self._scorecard.scored_at_ns, _INT64_MAX))
-        )
-        return b"".join((trace_id, span_id, contents, scored_at, _START, time, _END, time, *events))
-
-    def _contents(self, criteria: Iterable[str]) -> Iterator[bytes]:
-        trajectory = self._scorecard.trajectory
-        root = trajectory.root
-        # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
-        if root is not None and root.trace_id == trajectory.trace_id:
-            yield field(_PARENT, raw_id(root.span_id, 8))
-        yield _constant_part(trajectory.scope, trajectory.closed_because)
-        yield incomplete_attributes(trajectory.incomplete)
-        yield from (results.SPAN_ATTRIBUTES + written for written in self._producer)
-        if trajectory.conversation_id is not None:
-            for key in (_CONVERSATION, _SESSION):
-                yield results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
-        for criterion in criteria:
-            yield _call_counts(criterion, *self._calls[criterion][1])
-        yield from self._of_trajectory.values()
-        yield self.evaluations
-        yield from islice(self.links, MAX_LINKS)
-        yield _dropped(_DROPPED_EVENTS, self._dropped_events)
-        yield _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS)
-
-
-def _end_of_run(scorecard: Scorecard) -> bytes:
-    """Return when the run ended, since a later span would lengthen its trace; without a time of its own, when it was scored."""
-    end_ns = scorecard.trajectory.end_ns
-    return fixed64(fit_time(end_ns if end_ns > 0 else scorecard.scored_at_ns))
-
-
-@lru_cache(maxsize=256)
-def _before_link(trace_id: str, size: int) -> bytes:
-    before = field(_LINK_TRACE_ID, raw_id(trace_id, 16)) + _LINK_SPAN_ID + length(size)
-    return _LINK + length(len(before) + size) + before
 
 
 @cache
@@ -282,8 +116,119 @@ def _call_counts(criterion: str, *counts: int) -> bytes:
     return elements(results.SPAN_ATTRIBUTES, written)
 
 
-def _dropped(field_tag: bytes, count: int) -> bytes:
-    return field_tag + varint(count) if count > 0 else b""
+class _ScorecardSpan:
+    """Collects the events and attributes of the span of one scorecard."""
+
+    def __init__(self, scorecard: Scorecard, resource_keys: Sequence[str]) -> None:
+        self._scorecard = scorecard
+        trajectory = scorecard.trajectory
+        named = [(results.SERVICE, trajectory.service), *[(key, trajectory.resource.get(key)) for key in resource_keys]]
+        self._producer = [text_attribute(key, text) for key, text in named if text is not None]
+        # The end of the run, since a later span would lengthen its trace; without a time of its own, when it was scored.
+        self._end = fixed64(fit_time(trajectory.end_ns if trajectory.end_ns > 0 else scorecard.scored_at_ns))
+        self._subjects: dict[int, _Subject] = {}
+        # By criterion, its revision, and how many calls had each of the outcomes.
+        self.calls: dict[str, tuple[str, list[int]]] = {}
+        self._events: list[bytes] = []
+        self._event_bytes = self._dropped_events = 0
+        # Each judged span once, in order of the results.
+        self.links: dict[bytes, None] = {}
+        # Several results of one criterion for one span would overwrite each other.
+        self.of_trajectory: dict[tuple[SpanRef | None, str], bytes] = {}
+
+    def link(self) -> None:
+        """Link the spans that live results judge."""
+        targets = {id(one.target): one.target for one in self._scorecard.results if one.enforce == "live"}
+        trace_id, before = None, b""
+        for target in targets.values():
+            if target is not None:
+                span_id = raw_id(target.span_id, 8)
+                if target.trace_id != trace_id or not span_id:
+                    trace_id = target.trace_id if span_id else None
+                    before = field(_LINK_TRACE_ID, raw_id(target.trace_id, 16)) + _LINK_SPAN_ID + length(len(span_id))
+                    before = _LINK + length(len(before) + len(span_id)) + before
+                self.links[before + span_id] = None
+
+    def subject(self, result: Result) -> _Subject:
+        """Write the call or trajectory that a result judges, once for all criteria."""
+        trajectory, call, target = self._scorecard.trajectory, result.call, result.target
+        # By identity: the scorecard keeps its calls for as long as this is in use. Without it: 5 % of all CPU.
+        known = self._subjects.get(id(call))
+        if known is not None:
+            return known
+        if len(self._subjects) >= _MAX_SUBJECTS:
+            self._subjects.clear()
+        if call is None:
+            agent, end_ns = trajectory.agents[0] if trajectory.agents else None, trajectory.end_ns
+        else:
+            agent, end_ns = call.agent, call.end_ns
+        texts = (
+            (results.TOOL, None if call is None else call.name),
+            (results.AGENT, agent),
+            (_CONVERSATION, trajectory.conversation_id),
+        )
+        attributes = [text_attribute(key, text) for key, text in texts if text is not None]
+        attributes += self._producer
+        if call is not None and call.call_id is not None:
+            attributes.append(text_attribute(_CALL_ID, call.call_id))
+        if end_ns > 0:
+            attributes.append(attribute(_SPAN_END, min(end_ns, _INT64_MAX)))
+        record = field(_RECORD_TRACE_ID, raw_id(trajectory.trace_id if target is None else target.trace_id, 16))
+        if target is not None:
+            record += field(_RECORD_SPAN_ID, raw_id(target.span_id, 8))
+        record = results.RECORD_ATTRIBUTES.join((record, *attributes))
+        # Calls that share a model's span may be alike but for their order.
+        identity = trajectory.scope.encode() + (b"" if call is None else varint(call.order)) + record
+        uid = blake2b(identity, digest_size=results.SUBJECT_BYTES).hexdigest().encode()
+        times = _RECORD_TIME + self._end + _OBSERVED_TIME + fixed64(fit_time(self._scorecard.scored_at_ns))
+        written = self._subjects[id(call)] = _Subject(target, attributes, uid + times + record)
+        return written
+
+    def add_event(self, event: bytes, subject: _Subject) -> None:
+        if len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES:
+            self._dropped_events += 1
+            return
+        of_subject = [*subject.attributes]
+        if subject.target is not None:
+            of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
+        written = results.EVENT_ATTRIBUTES.join((_EVENT_NAME + event, *of_subject))
+        self._events.append(written)
+        self._event_bytes += len(written)
+
+    def written(self, evaluations: bytes) -> bytes:
+        """Write the span, at the end of its run. Its id is derived from its contents: written a second time it is a duplicate."""
+        scorecard, calls, end = self._scorecard, self.calls, self._end
+        trajectory, root = scorecard.trajectory, scorecard.trajectory.root
+        contents = [_constant_part(trajectory.scope, trajectory.closed_because)]
+        # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
+        if root is not None and root.trace_id == trajectory.trace_id:
+            contents.insert(0, field(_PARENT, raw_id(root.span_id, 8)))
+        contents.append(incomplete_attributes(trajectory.incomplete))
+        contents += [results.SPAN_ATTRIBUTES + written for written in self._producer]
+        if trajectory.conversation_id is not None:
+            for key in (_CONVERSATION, _SESSION):
+                contents.append(results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id))
+        criteria = [criterion for criterion in scorecard.criteria if criterion in calls]
+        contents += [_call_counts(criterion, *calls[criterion][1]) for criterion in criteria]
+        contents += self.of_trajectory.values()
+        contents.append(evaluations)
+        contents += islice(self.links, MAX_LINKS)
+        if self._dropped_events:
+            contents.append(_DROPPED_EVENTS + varint(self._dropped_events))
+        if len(self.links) > MAX_LINKS:
+            contents.append(_DROPPED_LINKS + varint(len(self.links) - MAX_LINKS))
+        trace_id = field(_TRACE_ID, raw_id(trajectory.trace_id, 16))
+        revisions = "\0".join([calls[criterion][0] for criterion in criteria]).encode("utf-8", "surrogatepass")
+        # The judges' scorecard is a second span.
+        kind = b"judges" if scorecard.by_judges else b"scorecard"
+        derived = blake2b(
+            b"".join((trace_id, *contents, *self._events, revisions)), digest_size=8, person=kind
+        ).digest()
+        span_id = field(_SPAN_ID, derived if any(derived) else _NOT_ZERO)
+        scored_at = attribute(_SCORED_AT, max(0, min(scorecard.scored_at_ns, _INT64_MAX)))
+        times = results.SPAN_ATTRIBUTES + scored_at + _START + end + _END + end
+        events = [field(_EVENT, _EVENT_TIME + end + event) for event in self._events]
+        return b"".join((trace_id, span_id, *contents, times, *events))
 
 
 class Emitter:
@@ -336,44 +281,55 @@ class Emitter:
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans, events and scores: requests of about 2 MiB at most, none when there is nothing to export."""
-        spans, records = _Batch("traces", self._requests), _Batch("logs", self._requests)
+        waiting: dict[Signal, list[bytes]] = {"traces": [], "logs": []}
+        sizes: dict[Signal, int] = {"traces": 0, "logs": 0}
         for scorecard in scorecards:
-            producer = _producer(scorecard.trajectory, self._resource_keys)
-            span, subjects = _ScorecardSpan(scorecard, producer), _Subjects(scorecard, producer)
-            with_parts: set[int] = set()
-            for verdict, alike in scorecard.verdicts.items():
-                outline = self._results.outline(verdict)
-                span.count(outline.counted, len(alike))
-                if outline.has_parts:
-                    with_parts.update([id(subject.call) for subject in alike])
-            if self._results.writes_spans:
-                span.link({id(one.target): one.target for one in scorecard.results if one.enforce == "live"}.values())
-            for result in scorecard.results:
-                if id(result.call) not in with_parts:
-                    continue
-                parts = self._results.parts(result)
-                if parts.on_span:
-                    span.add_result(result, parts.on_span)
-                if parts.event:
-                    span.add_event(parts.event, subjects.of(result))
-                if parts.record and records.add(parts.record + subjects.of(result).record):
-                    yield records.take()
-            if span.is_wanted:
-                span.evaluations = self._evaluations(scorecard)
-                self._selfmetrics.annotations.add(len(span.links), ("scorecard",))
-                if spans.add(span.written()):
-                    yield spans.take()
-        for batch in (spans, records):
-            if batch.items:
-                yield batch.take()
+            for signal, item in self._items(scorecard):
+                waiting[signal].append(field(_ITEM, item))
+                sizes[signal] += len(item)
+                if sizes[signal] >= _MAX_REQUEST_BYTES:
+                    body = self._requests.request(waiting[signal])
+                    yield Outgoing(signal=signal, body=body, spans=0, own=True, of_traces=True)
+                    waiting[signal], sizes[signal] = [], 0
+        for signal, items in waiting.items():
+            if items:
+                yield Outgoing(signal=signal, body=self._requests.request(items), spans=0, own=True, of_traces=True)
         if self._score_lines is not None:
             yield from self._score_lines.requests(scorecards)
 
-    def _evaluations(self, scorecard: Scorecard) -> bytes:
-        if self._openinference is None:
-            return b""
-        of_trajectory = [one for one in scorecard.results if one.level == "trajectory"]
-        return _EVALUATION + inline_evaluations(scorecard, of_trajectory, self._openinference)
+    def _items(self, scorecard: Scorecard) -> Iterator[tuple[Signal, bytes]]:
+        """Yield the log records of a scorecard, then its span."""
+        span = _ScorecardSpan(scorecard, self._resource_keys)
+        with_parts: set[int] = set()
+        for verdict, alike in scorecard.verdicts.items():
+            counted, has_parts = self._results.outline(verdict)
+            for criterion, revision, outcome in counted:
+                of_criterion = span.calls.get(criterion)
+                if of_criterion is None:
+                    of_criterion = span.calls[criterion] = (revision, [0] * len(results.OUTCOME_WORDS))
+                of_criterion[1][outcome] += len(alike)
+            if has_parts:
+                with_parts.update([id(subject.call) for subject in alike])
+        if self._results.writes_spans:
+            span.link()
+        for result in scorecard.results if with_parts else ():
+            if id(result.call) not in with_parts:
+                continue
+            parts = self._results.parts(result)
+            if parts.on_span:
+                key = result.target, result.criterion
+                span.of_trajectory[key] = b"" if key in span.of_trajectory else parts.on_span
+            if parts.event:
+                span.add_event(parts.event, span.subject(result))
+            if parts.record:
+                yield "logs", parts.record + span.subject(result).record
+        if span.calls or span.of_trajectory:
+            evaluations = b""
+            if self._openinference is not None:
+                of_trajectory = [one for one in scorecard.results if one.level == "trajectory"]
+                evaluations = _EVALUATION + inline_evaluations(scorecard, of_trajectory, self._openinference)
+            self._selfmetrics.annotations.add(len(span.links), ("scorecard",))
+            yield "traces", span.written(evaluations)
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions."""

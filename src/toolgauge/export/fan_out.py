@@ -18,7 +18,7 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 _LOG = logging.getLogger("toolgauge.export")
-# How long a removed destination may take for what waits for it.
+# A removed destination may take this long for its waiting requests.
 _HANDOVER_S = 30.0
 
 
@@ -78,14 +78,14 @@ class FanOut:
         return not takers or any(destination.has_room(size_bytes) for destination in takers)
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Queue the request where there is room; False when there is none anywhere (nothing was counted then)."""
+        """Queue the request where there is room; False where no destination has room (nothing was counted then)."""
         takers = self._takers[outgoing.signal]
         # Claimed before: one may be quicker than we are.
         count = len(takers)
         self._ledger.claim_deliveries(outgoing.entries, count)
         missed = [destination for destination in takers if not destination.put(outgoing)]
         self._settle(outgoing, len(missed))
-        # Scores are never held back for a backend: what it has no room for is lost to it, and counted there.
+        # Scores are never held back for a backend: without room it loses them, and counts them.
         if takers and len(missed) == len(takers) and outgoing.signal != "scores":
             return False
         self._settle(outgoing, 1)
@@ -107,7 +107,7 @@ class FanOut:
         """Send to these destinations from now on; change nothing and raise `StartError` when one of them cannot start."""
         before = self.destinations
         await _start([destination for destination in destinations if destination not in before])
-        # Not while the worker puts something into those that are removed.
+        # Not while the worker puts something into the removed ones.
         with self._metrics.lock:
             self.destinations, self._takers = tuple(destinations), self._takers_of(destinations)
             keeps = {each.name: each.keep for each in before if each not in destinations}
@@ -125,7 +125,7 @@ class FanOut:
             destination.hurry()
 
     async def drain(self, timeout_s: float) -> tuple[tuple[str, Undelivered], ...]:
-        """Send the queued requests within the time; return what was lost, by the names of destinations that lost anything."""
+        """Send the queued requests within the time; return the losses by the names of destinations that lost anything."""
         draining = tuple(self._all())
         for task in self._removed.values():
             task.cancel()
@@ -134,7 +134,7 @@ class FanOut:
 
     @property
     def kept(self) -> tuple[tuple[str, Undelivered], ...]:
-        """What the journal keeps for the next process, by the names of destinations that did not take it."""
+        """The requests that the journal keeps for the next process, by the names of their destinations."""
         return tuple((destination.name, destination.kept) for destination in self._all() if destination.kept)
 
     async def close(self) -> None:
@@ -163,17 +163,17 @@ class FanOut:
         yield from self._removed
 
     def _takers_of(self, destinations: Sequence[Destination]) -> dict[Signal, tuple[Destination, ...]]:
+        def is_dropped(trace_id: str) -> bool:
+            with self._metrics.lock:
+                keeps = [each.keep for each in self._takers["traces"]]
+                return bool(keeps) and all(keep is not None and keep.drops(trace_id) for keep in keeps)
+
         for destination in destinations:
-            destination.is_dropped = self._is_dropped
+            destination.is_dropped = is_dropped
         return {
             signal: tuple(each for each in destinations if signal in each.settings.signals)
             for signal in (*SIGNALS, "scores")
         }
-
-    def _is_dropped(self, trace_id: str) -> bool:
-        with self._metrics.lock:
-            keeps = [each.keep for each in self._takers["traces"]]
-            return bool(keeps) and all(keep is not None and keep.drops(trace_id) for keep in keeps)
 
     def _by_name(self, read: Callable[[Destination], int]) -> dict[Labels, float]:
         totals: defaultdict[Labels, float] = defaultdict(float)

@@ -1,9 +1,9 @@
-"""Sends a destination a part of all traces: those worth keeping whole, and a share of the others.
+"""Tail sampling for one destination: keeps traces by their results, whole, and a share of the others.
 
-Spans and log records wait until the results of their trace are known, then go or are dropped as `sampled`. Without this wait the
-first spans of a failing run would be gone before it fails. Where room or time is short, or results stay unknown, a trace goes on
-unsampled. What comes later follows the decision. Decisions are consistent: they compare the randomness of the conversation, or
-of the trace, with the threshold of a share.
+Spans and log records wait until the results of their trace are known, then leave or are dropped as `sampled`. Without this wait the
+first spans of a failing run would be gone before it fails. Where room or time is short, or results stay unknown, a trace leaves
+unsampled. Later spans follow the decision. Decisions are consistent: they compare the randomness of the conversation, or of the
+trace, with the threshold of a share.
 """
 
 from collections import OrderedDict, deque
@@ -17,6 +17,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.settings import KeepSettings
 from toolgauge.model.delivery import REQUEST_BYTES, Outgoing, Signal, merged
 from toolgauge.model.journal import ClosedId, SamplingDecision
@@ -24,17 +25,16 @@ from toolgauge.model.metrics import MAX_LABEL
 from toolgauge.model.names import stable_tool
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.otlp.encode import request_with_sampling, sampling_of, threshold_of
 from toolgauge.otlp.request import TraceRequest, copied_items, split_by_trace
-from toolgauge.otlp.trace_state import request_with_sampling, sampling_of, threshold_of
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
 
 # The oldest are forgotten beyond: decided traces, conversations that failed.
 _MAX_IDS = 100_000
-# Names of tools and versions that are seen; later ones are no longer first.
+# Seen names of tools and versions; later ones are no longer first.
 _MAX_NAMES = 10_000
-# What a request costs in memory beside its body.
+# Memory of a request beside its body.
 _REQUEST_BYTES = 512
 _UNSAMPLED = SamplingDecision(is_kept=True)
 _RANDOM_BYTES = 7
@@ -49,23 +49,11 @@ class Runs(Protocol):
 
     @property
     def idle_ns(self) -> int:
-        """How long no span comes of a trace that has ended."""
+        """The time without spans after which a trace has ended."""
         ...
 
     def knows(self, trace_id: str) -> bool:
         """Return whether the trace has a run of an agent, open or closed a while ago."""
-        ...
-
-
-class Queue(Protocol):
-    """The requests on their way to the destination."""
-
-    def has_room(self, size_bytes: int, *, own: bool) -> bool:
-        """Return whether `put` would take a request of this size now."""
-        ...
-
-    def put(self, outgoing: Outgoing) -> bool:
-        """Queue a request; False when there is no room."""
         ...
 
 
@@ -79,27 +67,29 @@ class _Waiting(Struct):
 
 
 class Keep:
-    """What waits for one destination. Belongs to the holder of the metrics' lock."""
+    """The waiting traces of one destination. Belongs to the holder of the metrics' lock."""
 
-    def __init__(self, name: str, settings: KeepSettings, queue: Queue, metrics: SelfMetrics, ledger: Ledger) -> None:
+    def __init__(
+        self, name: str, settings: KeepSettings, queue: SendQueue, metrics: SelfMetrics, ledger: Ledger
+    ) -> None:
         self.name = name
         self._settings = settings
         self._queue = queue
         self._metrics = metrics
         self._ledger = ledger
         self._clock = metrics.registry.clock
-        # By trace, the one that began first in front.
+        # By trace, the first to begin in front.
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         # Waiting traces whose root has come, and when the last of them came, the most quiet in front.
         self._rooted: OrderedDict[str, int] = OrderedDict()
-        self._decided: OrderedDict[str, SamplingDecision] = OrderedDict()
+        self.decided: OrderedDict[str, SamplingDecision] = OrderedDict()
         # The shares of conversations in which something failed; hashes stand for ids, which may be long.
         self._failed: OrderedDict[int, float] = OrderedDict()
         self._names: set[tuple[str, ...]] = set()
         # Kept, and without room in the queue.
         self._ready: dict[Signal, deque[Outgoing]] = {"traces": deque(), "logs": deque()}
         self._is_closed = False
-        # Of all that waits here.
+        # Of all requests that wait here.
         self.size_bytes = 0
         self.spans = 0
         metrics.spans.begin(("dropped", "sampled", name))
@@ -108,12 +98,12 @@ class Keep:
     def has_room(self, size_bytes: int) -> bool:
         """Return whether `put` would take a request of this size now."""
         fits = self.size_bytes + size_bytes + _REQUEST_BYTES <= self._settings.max_bytes
-        # Small requests may still fit where what is ready does not: taken in, they would pile up behind it.
+        # Small requests may still fit where the ready ones do not: taken in, they would pile up behind these.
         passes = not any(self._ready.values()) and self._queue.has_room(size_bytes, own=False)
         return not self._is_closed and (fits or passes)
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Take a senders' request apart by traces; False when there is no room."""
+        """Take a senders' request apart by traces; False without room for it."""
         if not self.has_room(len(outgoing.body)):
             return False
         parts = self._split(outgoing)
@@ -131,7 +121,7 @@ class Keep:
         return True
 
     def put_own(self, outgoing: Outgoing) -> bool:
-        """Send our results of kept traces, drop those of dropped ones, hold the others with their traces; False when there is no room."""
+        """Send our results of kept traces, drop those of dropped ones, hold the others with their traces; False without room for them."""
         if self._settings.scorecards == "all" or not self._queue.has_room(len(outgoing.body), own=True):
             return self._queue.put(outgoing)
         kept: list[bytes] = []
@@ -141,32 +131,29 @@ class Keep:
             if part.trace_id is not None and part.trace_id in self._waiting:
                 waiting.append((part.trace_id, one))
             elif self.drops(part.trace_id):
-                self._count_own(outgoing, "sampled")
+                self._drop_own(outgoing, "sampled")
             else:
-                kept.append(_sampled(one, self._decided.get(part.trace_id or "", _UNSAMPLED)).body)
+                kept.append(_sampled(one, self.decided.get(part.trace_id or "", _UNSAMPLED)).body)
         self._ledger.claim_deliveries(outgoing.entries, bool(kept) + len(waiting))
         self._ledger.settle(outgoing.entries)
         for trace_id, one in waiting:
             self._take(one, trace_id, has_root=False)
-        # Thresholds may have made it too large for the room that there was.
+        # Thresholds may have made it too large.
         if kept and not self._queue.put(replace(outgoing, body=b"".join(kept))):
-            self._lose(outgoing)
+            self._drop_own(outgoing, "queue_full")
+            self._ledger.settle(outgoing.entries)
         return True
 
     def drops(self, trace_id: str | None) -> bool:
         """Return whether a trace was dropped, and our results with it."""
-        decision = self._decided.get(trace_id or "", _UNSAMPLED)
+        decision = self.decided.get(trace_id or "", _UNSAMPLED)
         return self._settings.scorecards == "kept" and not decision.is_kept
 
-    def _lose(self, outgoing: Outgoing) -> None:
-        self._count_own(outgoing, "queue_full")
-        self._ledger.settle(outgoing.entries)
-
-    def _count_own(self, outgoing: Outgoing, reason: str) -> None:
+    def _drop_own(self, outgoing: Outgoing, reason: str) -> None:
         self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
 
     def _split(self, outgoing: Outgoing) -> list[TraceRequest]:
-        """Return a request for each trace; none where copies of the resource, one a trace, would take too much memory."""
+        """Return a request for each trace; nothing where copies of the resource, one a trace, would take too much memory."""
         parts: list[TraceRequest] = []
         size_bytes = 0
         for part in split_by_trace(outgoing.signal, outgoing.body, maxsize):
@@ -182,7 +169,7 @@ class Keep:
         is_full = self.size_bytes + size_bytes > self._settings.max_bytes
         self.size_bytes += size_bytes
         self.spans += outgoing.spans
-        decision = _UNSAMPLED if trace_id is None else self._decided.get(trace_id)
+        decision = _UNSAMPLED if trace_id is None else self.decided.get(trace_id)
         if trace_id is None or decision is not None:
             self._carry_out(decision or _UNSAMPLED, (outgoing,))
             return
@@ -199,10 +186,10 @@ class Keep:
             self._rooted.move_to_end(trace_id)
 
     def decide(self, scorecard: Scorecard, held: Sequence[bytes]) -> None:
-        """Decide by the results of a trace, whose spans `held` come next; those of a conversation are for later traces of it."""
+        """Decide by the results of a trace, whose spans `held` come next; results of a conversation count for its later traces."""
         run = scorecard.trajectory
         share, is_known = self._share(scorecard)
-        if run.scope != "trace" or run.trace_id in self._decided:
+        if run.scope != "trace" or run.trace_id in self.decided:
             return
         waiting = self._waiting.setdefault(run.trace_id, _Waiting(self._clock()))
         waiting.share = max(waiting.share, share)
@@ -228,22 +215,16 @@ class Keep:
             shares.append(self._failed.get(key, 0.0))
         if settings.slow is not None and run.start_ns and run.end_ns - run.start_ns > settings.slow.over:
             shares.append(settings.slow.share)
-        shares += [1.0 for name in self._names_of(run) if self._is_first(name)]
-        return max(shares), all(found.reason != "overload" for found in findings)
-
-    def _names_of(self, run: Trajectory) -> list[tuple[str, ...]]:
         service, names = (run.service or "")[:MAX_LABEL], list[tuple[str, ...]]()
-        if "version" in self._settings.first_of:
+        if "version" in settings.first_of:
             names.append(("version", service, run.resource.get(VERSION, "")[:MAX_LABEL]))
-        if "tool" in self._settings.first_of:
+        if "tool" in settings.first_of:
             names += [("tool", service, name) for name in {stable_tool(call.name)[:MAX_LABEL] for call in run.calls}]
-        return names
-
-    def _is_first(self, name: tuple[str, ...]) -> bool:
-        if name in self._names or len(self._names) >= _MAX_NAMES:
-            return False
-        self._names.add(name)
-        return True
+        for name in names:
+            if name not in self._names and len(self._names) < _MAX_NAMES:
+                self._names.add(name)
+                shares.append(1.0)
+        return max(shares), all(found.reason != "overload" for found in findings)
 
     def _decision(
         self, trace_id: str, conversation: str | None, waiting: _Waiting, held: Iterable[bytes] = ()
@@ -264,7 +245,7 @@ class Keep:
         return SamplingDecision(shared >= threshold, threshold, shared)
 
     def tick(self, now_ns: int, runs: Runs) -> None:
-        """Decide on traces without an agent, and on those that have waited too long; send the kept ones."""
+        """Decide on traces without an agent, and on traces that have waited too long; send the kept ones."""
         while self._rooted:
             trace_id, heard_ns = next(iter(self._rooted.items()))
             if now_ns - heard_ns < runs.idle_ns:
@@ -290,7 +271,7 @@ class Keep:
         self._finish(trace_id, self._decision(trace_id, None, waiting))
 
     def release(self, reason: UnsampledReason) -> None:
-        """Let all that waits go on unsampled."""
+        """Let all waiting traces leave unsampled."""
         for trace_id in tuple(self._waiting):
             self._go_unsampled(trace_id, reason)
         self._send()
@@ -302,31 +283,30 @@ class Keep:
 
     def _finish(self, trace_id: str, decision: SamplingDecision) -> None:
         self._rooted.pop(trace_id, None)
-        _remember(self._decided, trace_id, decision)
+        _remember(self.decided, trace_id, decision)
         self._carry_out(decision, self._waiting.pop(trace_id).requests)
 
     def _carry_out(self, decision: SamplingDecision, requests: Iterable[Outgoing]) -> None:
         for one in requests:
-            sampled = _sampled(one, decision)
             if not decision.is_kept:
-                self._drop(one)
-            elif not one.own:
+                self._leave(one)
+                self._ledger.settle(one.entries)
+                if one.own:
+                    self._drop_own(one, "sampled")
+                elif one.spans:
+                    self._metrics.spans.add(one.spans, ("dropped", "sampled", self.name))
+                else:
+                    self._metrics.requests_dropped.add(1, (self.name, one.signal, "sampled"))
+                continue
+            sampled = _sampled(one, decision)
+            if not one.own:
                 self.size_bytes += len(sampled.body) - len(one.body)
                 self._ready[one.signal].append(sampled)
-            else:
-                self._leave(one)
-                if not self._queue.put(sampled):
-                    self._lose(one)
-
-    def _drop(self, outgoing: Outgoing) -> None:
-        self._leave(outgoing)
-        self._ledger.settle(outgoing.entries)
-        if outgoing.own:
-            self._count_own(outgoing, "sampled")
-        elif outgoing.spans:
-            self._metrics.spans.add(outgoing.spans, ("dropped", "sampled", self.name))
-        else:
-            self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, "sampled"))
+                continue
+            self._leave(one)
+            if not self._queue.put(sampled):
+                self._drop_own(one, "queue_full")
+                self._ledger.settle(one.entries)
 
     def _send(self) -> None:
         """Queue the kept requests, joined: each costs the destination as much as many spans."""
@@ -362,22 +342,18 @@ class Keep:
         return left
 
     def noted(self, trace_id: str) -> SamplingDecision | None:
-        """Return the decision on a trace, or the one that it would get without the judges' answers."""
+        """Return the decision on a trace, or its decision without the judges' answers."""
         waiting = self._waiting.get(trace_id)
-        return self._decided.get(trace_id) if waiting is None else waiting.decision
+        return self.decided.get(trace_id) if waiting is None else waiting.decision
 
     def follow(self, earlier: "Keep") -> None:
-        """Hold to the decisions of one that this replaces; what waits there goes on unsampled."""
+        """Take over the decisions of the replaced object; its waiting traces leave unsampled."""
         earlier.release("shutdown")
-        self._decided, self._failed, self._names = earlier._decided, earlier._failed, earlier._names  # noqa: SLF001 (of this class)
-
-    def restore(self, trace_id: str, decision: SamplingDecision) -> None:
-        """Remember the decision of an earlier process."""
-        _remember(self._decided, trace_id, decision)
+        self.decided, self._failed, self._names = earlier.decided, earlier._failed, earlier._names  # noqa: SLF001 (of this class)
 
 
 class Keepers:
-    """What waits for all destinations with `keep`. Any thread may call."""
+    """The tail sampling of all destinations with `keep`. Any thread may call."""
 
     def __init__(
         self, each: Callable[[], Sequence[Keep]] = tuple, lock: AbstractContextManager[object] | None = None
@@ -392,22 +368,26 @@ class Keepers:
                 keep.decide(scorecard, held)
 
     def tick(self, now_ns: int, runs: Runs) -> None:
-        """Decide on what has waited long enough."""
+        """Decide on traces that have waited long enough."""
         with self._lock:
             for keep in self._each():
                 keep.tick(now_ns, runs)
 
     def release(self, reason: UnsampledReason) -> None:
-        """Let everything go on unsampled."""
+        """Let all waiting traces leave unsampled."""
         with self._lock:
             for keep in self._each():
                 keep.release(reason)
 
     def noted(self, trace_id: str) -> Mapping[str, SamplingDecision]:
         """Return the decisions on a trace by the names of destinations."""
+        found: dict[str, SamplingDecision] = {}
         with self._lock:
-            decisions = {keep.name: keep.noted(trace_id) for keep in self._each()}
-        return {name: decision for name, decision in decisions.items() if decision is not None}
+            for keep in self._each():
+                decision = keep.noted(trace_id)
+                if decision is not None:
+                    found[keep.name] = decision
+        return found
 
     def restored(self, closed: Iterable[ClosedId]) -> Iterator[ClosedId]:
         """Remember the decisions on these traces; yield them again."""
@@ -415,7 +395,7 @@ class Keepers:
         for one in closed:
             for name, decision in one.sampled.items():
                 if name in keeps:
-                    keeps[name].restore(one.id, decision)
+                    _remember(keeps[name].decided, one.id, decision)
             yield one
 
 
@@ -428,7 +408,7 @@ def _sampled(outgoing: Outgoing, decision: SamplingDecision) -> Outgoing:
 
 
 def _sampled_spans(requests: Iterable[Outgoing]) -> Iterator[bytes]:
-    """Yield the spans of those requests in which any may have been sampled before."""
+    """Yield the spans of requests in which any may have been sampled before."""
     for one in requests:
         if one.signal == "traces" and one.body.find(_SAMPLED) >= 0:
             yield from (raw for _, raw in copied_items(one.body))

@@ -1,19 +1,17 @@
-"""Draws runs that people are to label, and marks each with the probability that a run like it is drawn.
+"""Draws runs for people to label, and marks each with the probability that a run like it is drawn.
 
-A run is decided on once, when all of its results are in. The same runs are drawn by every process: by a hash of their ids.
+A run is decided on once, when all of its results are in. Every process draws the same runs: by a hash of their ids.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import blake2b
-from typing import NamedTuple
 
 from toolgauge.export.score_lines import Score
 from toolgauge.export.settings import LabelQueue
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.encode import MAX_IDENTIFIER, fit_text
 
 # The name of the mark; its value is the probability.
@@ -21,24 +19,13 @@ QUEUED = "toolgauge.queue"
 _MOST = 4096
 
 
-class _Found(NamedTuple):
-    """Whether any criterion passed, and whether any failed."""
-
-    passed: bool = False
-    failed: bool = False
-
-    @property
-    def is_judged(self) -> bool:
-        return self.passed or self.failed
-
-
 class LabelQueues:
     """Belongs to the worker thread. Runs that wait for judges, and kinds of runs, are remembered in a bounded number."""
 
     def __init__(self, queues: Sequence[LabelQueue]) -> None:
         self._queues = tuple(queues)
-        # By run: what criteria without a judge found, for each queue, and whether the run is the first of its kind.
-        self._waiting: OrderedDict[str, tuple[list[_Found], bool]] = OrderedDict()
+        # By run: outcomes of criteria without a judge, for each queue, and whether the run is the first of its kind.
+        self._waiting: OrderedDict[str, tuple[list[set[str]], bool]] = OrderedDict()
         self._kinds: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     def marks(self, scorecard: Scorecard) -> Iterator[Score]:
@@ -48,15 +35,22 @@ class LabelQueues:
         trajectory = scorecard.trajectory
         of_session = trajectory.scope == "conversation"
         run = (trajectory.conversation_id if of_session else None) or trajectory.trace_id
-        found = [_found(scorecard, queue.criteria) for queue in self._queues]
-        by_judges = [_Found()] * len(found)
+        found = [_outcomes(scorecard, queue.criteria) for queue in self._queues]
+        by_judges = [set[str]()] * len(found)
         if scorecard.by_judges:
             if run not in self._waiting:
                 return
             by_judges = found
             found, is_first = self._waiting.pop(run)
         else:
-            is_first = self._is_first_of_kind(trajectory)
+            # No run of this service and version has called these tools before.
+            tools = sorted({fit_text(call.name, MAX_IDENTIFIER) for call in trajectory.calls})
+            kind = (trajectory.service or "", trajectory.resource.get(VERSION, ""), *tools)
+            is_first = kind not in self._kinds
+            self._kinds[kind] = None
+            self._kinds.move_to_end(kind)
+            if len(self._kinds) > _MOST:
+                self._kinds.popitem(last=False)
             if scorecard.awaits_judges:
                 self._waiting[run] = found, is_first
                 if len(self._waiting) > _MOST:
@@ -64,10 +58,10 @@ class LabelQueues:
                 return
         done: set[str] = set()
         for queue, code, judges in zip(self._queues, found, by_judges, strict=True):
-            if queue.to in done or not (code.is_judged or judges.is_judged):
+            if queue.to in done or not code | judges:
                 continue
-            differ = code.is_judged and judges.is_judged and code.failed != judges.failed
-            takes = {"failed": code.failed or judges.failed, "uncertain": is_first or differ, "all": True}
+            differ = bool(code and judges) and ("fail" in code) != ("fail" in judges)
+            takes = {"failed": "fail" in code | judges, "uncertain": is_first or differ, "all": True}
             if takes[queue.when]:
                 # The first queue of a backend that takes the run decides: else it had several probabilities.
                 done.add(queue.to)
@@ -75,19 +69,9 @@ class LabelQueues:
                 if int.from_bytes(digest) < queue.share * (1 << 56):
                     yield _mark(scorecard, queue)
 
-    def _is_first_of_kind(self, trajectory: Trajectory) -> bool:
-        """Return whether no run of this service and version has called these tools before."""
-        tools = sorted({fit_text(call.name, MAX_IDENTIFIER) for call in trajectory.calls})
-        kind = (trajectory.service or "", trajectory.resource.get(VERSION, ""), *tools)
-        is_first = kind not in self._kinds
-        self._kinds[kind] = None
-        self._kinds.move_to_end(kind)
-        if len(self._kinds) > _MOST:
-            self._kinds.popitem(last=False)
-        return is_first
 
-
-def _found(scorecard: Scorecard, criteria: Sequence[str]) -> _Found:
+def _outcomes(scorecard: Scorecard, criteria: Sequence[str]) -> set[str]:
+    """Return `pass` and `fail` where a criterion passed or failed."""
     words = {
         one.word
         for verdict in scorecard.verdicts
@@ -95,13 +79,12 @@ def _found(scorecard: Scorecard, criteria: Sequence[str]) -> _Found:
         if one.enforce == "live" and one.can_fail
         if not criteria or any(fnmatchcase(one.criterion, glob) for glob in criteria)
     }
-    return _Found("pass" in words, "fail" in words)
+    return words & {"pass", "fail"}
 
 
 def _mark(scorecard: Scorecard, queue: LabelQueue) -> Score:
     trajectory = scorecard.trajectory
-    root = trajectory.root
-    session_id = trajectory.conversation_id
+    root, session_id = trajectory.root, trajectory.conversation_id
     return Score(
         name=QUEUED,
         word="pass",

@@ -34,14 +34,13 @@ from toolgauge.otlp.encode import fit_text
 
 MASKED = "[masked]"
 _CUT = "…"
-# So much of two long values is looked at for the place where they begin to differ, and so much of the same before it is shown:
-# a tenth of what is.
+# The compared part of two long values; a tenth of the shown text comes before their first difference.
 MAX_COMPARED = 8_000
 _BEFORE = 10
 
 
 def _json_pieces(value: Json, redactor: "Redactor", room: int, depth: int, start: str) -> Iterator[str]:
-    """Write bit by bit. `room` bounds each text; `start` begins each line, and is empty where there is one."""
+    """Write bit by bit. `room` bounds each text; `start` begins each line, and is empty for text on one line."""
     match value:
         case str():
             yield json.dumps(redactor.masked(value, room + 1)[: room + 1], ensure_ascii=False)
@@ -89,11 +88,10 @@ def _window(text: str | None, start: int, room: int) -> str | None:
 
 
 MAX_EXPLANATION = 1024
-# So much more of a text is searched than is shown, so that no half of a secret, which no pattern recognises, stands at
-# the end of the shown part.
+# More of a text is searched than is shown, so that the shown part never ends with half of a secret, which no pattern recognises.
 _SEARCHED_BEYOND = 7 * MAX_EXPLANATION
 _MAX_SECRET = 512
-# So much of the text of an error is searched for its cause.
+# This much of the text of an error is searched for its cause.
 _MAX_ERROR = 65_536
 _ERROR_MEMBER = '{"error": }'
 _MAX_VALUE = 200
@@ -147,18 +145,18 @@ _Mask: TypeAlias = tuple[_Pattern, Callable[[_Found], str]]
 
 
 class Redactor:
-    """Writes explanations. `patterns` are RE2 patterns to mask beside the built-in ones (`default` names those)."""
+    """Writes explanations. `patterns` are RE2 patterns to mask beside the built-in ones (`default` names these)."""
 
     def __init__(self, show_values: bool, patterns: Sequence[str] = ("default",)) -> None:  # noqa: FBT001 # the one thing a redactor is about
         self.shows_values = show_values
         self._guard = _compile(_GUARD)
         self._private_name = _compile(_PRIVATE_NAME)
         self._built_in: tuple[_Mask, ...] = (
-            (_compile(_TOKENS), _always("[key]")),
+            (_compile(_TOKENS), lambda _found: "[key]"),
             (_compile(_SCHEME), lambda found: found.group(1) + " [token]"),
             (_compile(_USER_INFO), lambda found: found.group(1) + MASKED + "@"),
             (_compile(_ASSIGNED), lambda found: found.group(1) + MASKED),
-            (_compile(_EMAIL), _always("[email]")),
+            (_compile(_EMAIL), lambda _found: "[email]"),
             (_compile(_CARD), lambda found: "[card]" if _is_card(found.group(0)) else found.group(0)),
         )
         self._own: tuple[_Mask, ...] = tuple(_configured(patterns))
@@ -179,7 +177,7 @@ class Redactor:
                 return self.error(message)
 
     def differences(self, outcome: Scored) -> tuple[str, ...]:
-        """Write what was expected beside what was done, one text a difference; none where values are hidden."""
+        """Write expected beside actual values, one text a difference; nothing where values are hidden."""
         if not self.shows_values:
             return ()
         return tuple(self._explanation(text) for text in self._differences(outcome.differences))
@@ -197,7 +195,7 @@ class Redactor:
         return self._replaced(fit_text(text, len(text)))
 
     def is_private(self, name: str) -> bool:
-        """Return whether the name of an argument or of a key is one of secrets."""
+        """Return whether an argument or key has the name of a secret."""
         return self._private_name.search(fit_text(name, _MAX_VALUE)) is not None
 
     def _explanation(self, text: str) -> str:
@@ -207,12 +205,11 @@ class Redactor:
         """Mask secrets in the beginning of a text, in more of it than the `length` that is shown."""
         limit = length + _SEARCHED_BEYOND
         searched = self._replaced(fit_text(text, limit))
-        # Masks are shorter than what they mask: the place of the cut may have moved into the shown part.
+        # Masks are shorter than the masked texts: the place of the cut may have moved into the shown part.
         return searched if len(text) <= limit else searched[:-_MAX_SECRET]
 
     def json(self, value: Json, room: int, *, depth: int = 6, is_indented: bool = False) -> str:
-        """Write a value; the text is longer than `room` where there is more of it, and not much longer."""
-        # What is masked in texts may be a number, too.
+        """Write a value; the text of a longer value is longer than `room`, and not much longer."""
         filled = 0
         pieces: list[str] = []
         for piece in _json_pieces(value, self, room, depth, "\n" if is_indented else ""):
@@ -223,7 +220,7 @@ class Redactor:
         return self.content("".join(pieces))
 
     def side(self, difference: Difference, side: Side | None, room: int) -> str | None:
-        """Write one side of a difference; `None` where there is none."""
+        """Write one side of a difference; `None` for a side without a value."""
         if side is None:
             return None
         if self.is_private(difference.where):
@@ -273,22 +270,14 @@ class Redactor:
             if difference.rule == OTHER_ARGUMENTS:
                 yield f"{difference.where[:_MAX_VALUE]}: {self.in_words(difference, _MAX_ARGUMENT)}"
                 continue
-            actual, expected = (
-                "nothing" if text is None else (text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "...")
-                for text in (
-                    self.side(difference, difference.actual, _MAX_VALUE),
-                    self.side(difference, difference.expected, _MAX_VALUE),
-                )
-            )
+            sides = (difference.actual, difference.expected)
+            texts = ["nothing" if one is None else self.side(difference, one, _MAX_VALUE) or "" for one in sides]
+            actual, expected = (text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "..." for text in texts)
             # Where a difference is not one to a value, such as an error, no value was expected.
             wanted = "" if difference.expected is None else f"expected {expected}, "
             yield f"{difference.where[:_MAX_VALUE]} ({rule_words(difference.rule)[:_MAX_VALUE]}): {wanted}got {actual}"
         if len(differences) > _MAX_DIFFERENCES:
             yield f"and {len(differences) - _MAX_DIFFERENCES} more"
-
-
-def _always(word: str) -> Callable[[_Found], str]:
-    return lambda _found: word
 
 
 def _is_card(text: str) -> bool:
@@ -311,7 +300,7 @@ def _configured(patterns: Sequence[str]) -> Iterator[_Mask]:
                 f"`redact.patterns[{index}]` matches the empty text and would mask between all characters",
                 hint="use `+` instead of `*`",
             )
-        yield compiled, _always(MASKED)
+        yield compiled, lambda _found: MASKED
 
 
 def _compile(pattern: str) -> _Pattern:

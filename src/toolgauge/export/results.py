@@ -1,30 +1,31 @@
-"""Writes results as OTLP attributes: on the judged spans, on the scorecard's span and its events, in log records.
+"""Writes results as OTLP attributes: on judged spans, on the scorecard's span and its events, in log records.
 
-Attributes are written once for all results that are alike; tool, agent, ids and times are written elsewhere.
+`written_result` makes the one record of a result that all writers use. Attributes are written once for all results that are
+alike; `emitter.py` adds tool, agent, ids and times.
 """
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias, TypeVar, get_args
 
-from msgspec import Struct
+from msgspec import Struct, json
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
-from toolgauge.export.inline_evaluations import inline_evaluations
-from toolgauge.export.redact import MAX_EXPLANATION, Redactor
+from toolgauge.export.redact import Redactor
 from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import AnnotateForm, AnnotateMode, EventsMode, LabelQueue, MetricsSettings
+from toolgauge.model.feedback import OWN_IDENTIFIER
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
     Level,
     NotEvaluated,
-    Outcome,
     OutcomeWord,
     Result,
     Scorecard,
@@ -39,25 +40,12 @@ from toolgauge.otlp.encode import MAX_IDENTIFIER, AttributeValue, attribute, ele
 
 RECORD_UID = "log.record.uid"
 
+# A record's id has two parts, each written once for many records: one hash a record costs twice as much, a third of encoding.
 # Results of one subject are few, subjects are many.
-_RESULT_BYTES, _SUBJECT_BYTES = 6, 10
-_DIGITS = 2 * (_RESULT_BYTES + _SUBJECT_BYTES)
-_NO_ID = bytes(8)
+_RESULT_BYTES, SUBJECT_BYTES = 6, 10
+_DIGITS = 2 * (_RESULT_BYTES + SUBJECT_BYTES)
 # All of the attribute of a LogRecord but its digits.
 _BEFORE_UID = tag(6) + text_attribute(RECORD_UID, "0" * _DIGITS)[:-_DIGITS]
-
-
-def span_id_of(kind: str, contents: Iterable[bytes]) -> bytes:
-    """Derive the id of a span of ours from its other fields."""
-    digest = blake2b(b"".join(contents), digest_size=8, person=kind.encode()).digest()
-    # An id of zeros is not valid.
-    return digest if digest != _NO_ID else b"\x01" * 8
-
-
-# A record's id has two parts, each written once for many records: one hash a record costs twice as much, a third of encoding.
-def uid_of_subject(*contents: bytes) -> bytes:
-    """Write the digits that end this attribute, derived from the judged call or trajectory."""
-    return blake2b(b"".join(contents), digest_size=_SUBJECT_BYTES).hexdigest().encode()
 
 
 def record_uid(content: bytes) -> str:
@@ -70,12 +58,12 @@ _Value = TypeVar("_Value")
 
 _MAX_ENTRIES = 4096
 _MAX_BYTES = 4 * 1024 * 1024
-# What is larger seldom repeats.
+# Larger entries seldom repeat.
 _MAX_ENTRY_BYTES = 8 * 1024
 
 
 class BoundedCache(dict[_Key, _Value]):
-    """Look up as in any dict; `keep` adds. When it is full it begins anew."""
+    """A dict of bounded size: `keep` adds an entry, and empties a full cache first."""
 
     __slots__ = ("_size_bytes",)
 
@@ -124,17 +112,16 @@ _OUTCOMES: dict[EventsMode, frozenset[OutcomeWord]] = {
     "failed": frozenset({"fail", "error"}),
     "all": frozenset(OUTCOME_WORDS),
 }
-# What people look for among logs and spans: a failed check and a failed evaluation.
+# People look for these among logs and spans: a failed check and a failed evaluation.
 _EXPLAINED: frozenset[OutcomeWord] = frozenset({"fail", "error"})
 _SAMPLED = 1
 _MAX_REASON = 128
-# What the sentence of an event may hold: the name of a tool, an explanation, and all of it, in characters.
+# The most characters of an event's sentence: for the name of a tool, for the explanation, and in all.
 _MAX_NAME, _MAX_WHY, _MAX_SENTENCE = 80, 300, 800
-_Attribute: TypeAlias = tuple[str, AttributeValue]
 
 
 class ScoreFilter(Struct, frozen=True):
-    """What a score table takes: by default results of trajectories that were scored, and failed ones of calls."""
+    """Selects results for a score table: by default scored ones of trajectories and failed ones of calls."""
 
     results: EventsMode | None = None
     criteria: tuple[str, ...] = ()
@@ -162,26 +149,9 @@ class EmitSettings:
     costs: CostSettings = field(default_factory=CostSettings)
 
 
-def sound(outcome: Outcome) -> Outcome:
-    """Turn a score that is no number from 0 to 1 into an error: it must not enter a mean anywhere."""
-    if isinstance(outcome, Scored) and not 0.0 <= outcome.value <= 1.0:
-        return Errored(error_type="invalid_score", message="the score is not a number from 0 to 1")
-    return outcome
-
-
 def on_span(criterion: str, field: str) -> str:
     """Name a criterion's attribute on a span: `toolgauge.eval.<criterion>.<field>`."""
     return f"toolgauge.eval.{criterion}.{field}"
-
-
-def _outcome_attributes(criterion: str, outcome: Outcome) -> Iterator[_Attribute]:
-    if isinstance(outcome, Scored):
-        yield on_span(criterion, "score"), float(outcome.value)
-    yield on_span(criterion, "outcome"), outcome_word(outcome)
-
-
-def _encoded(attributes: Iterable[_Attribute]) -> list[bytes]:
-    return [attribute(key, value) for key, value in attributes]
 
 
 _CLOSED: dict[ClosedBecause, bytes] = {
@@ -197,8 +167,61 @@ def incomplete_attributes(why: str | None) -> bytes:
     return elements(SPAN_ATTRIBUTES, [attribute(INCOMPLETE, True), attribute(INCOMPLETE_BECAUSE, why)])  # noqa: FBT003 (a value)
 
 
+class WrittenResult(Struct, frozen=True, gc=False):
+    """A result that is fit to leave: texts are masked, cut and cleaned.
+
+    `value` is a score from 0 to 1; `reason` says why nothing was evaluated, or names the type of an error.
+    """
+
+    criterion: str
+    revision: str
+    evaluator: str
+    version: str
+    level: Level
+    is_shadow: bool
+    word: OutcomeWord
+    value: float | None
+    reason: str
+    explanation: str
+
+
+def written_result(result: Result, redactor: Redactor) -> WrittenResult:
+    """Write a result; a score that is no number from 0 to 1 becomes an error: it must not enter a mean anywhere."""
+    outcome, value, reason = result.outcome, None, ""
+    if isinstance(outcome, Scored):
+        if 0.0 <= outcome.value <= 1.0:
+            value = float(outcome.value)
+        else:
+            outcome = Errored(error_type="invalid_score", message="the score is not a number from 0 to 1")
+    if isinstance(outcome, NotEvaluated):
+        reason = outcome.reason
+    elif isinstance(outcome, Errored):
+        reason = outcome.error_type or OTHER_ERROR
+    return WrittenResult(
+        fit_text(result.criterion, MAX_IDENTIFIER),
+        fit_text(result.revision, MAX_IDENTIFIER),
+        fit_text(result.evaluator, MAX_IDENTIFIER),
+        fit_text(result.version, MAX_IDENTIFIER),
+        result.level,
+        result.enforce == "shadow",
+        outcome_word(outcome),
+        value,
+        fit_text(reason, _MAX_REASON),
+        redactor.explain(outcome),
+    )
+
+
+def _on_span(criterion: str, values: Mapping[str, AttributeValue | None]) -> bytes:
+    """Write attributes of a span, those with a value: `toolgauge.eval.<criterion>.<field>`."""
+    given = {field: value for field, value in values.items() if value is not None and value != ""}
+    return elements(SPAN_ATTRIBUTES, [attribute(on_span(criterion, field), value) for field, value in given.items()])
+
+
 class Annotations:
-    """Writes live results on held spans, and why they are no pass; not several of one criterion, which would overwrite each other."""
+    """Writes live results on held spans, and explains those that did not pass.
+
+    Several results of one criterion on one span would overwrite each other: none of them is written.
+    """
 
     def __init__(self, redactor: Redactor, *, openinference: bool = False) -> None:
         self._redactor = redactor
@@ -209,19 +232,24 @@ class Annotations:
     def collect(self, scorecard: Scorecard, taken: Mapping[str, Collection[bytes]] | None = None) -> dict[str, bytes]:
         """Collect attribute fields by span id, of judged spans and the root; none for conversations.
 
-        `taken` are evaluations that spans already bear.
+        `taken` are the indices of evaluations that spans already bear.
         """
-        trajectory = scorecard.trajectory
-        findings = (finding for verdict in scorecard.verdicts for finding in verdict.findings)
-        if trajectory.scope != "trace" or not any(finding.enforce == "live" for finding in findings):
+        trajectory, is_live = scorecard.trajectory, False
+        for verdict in scorecard.verdicts if trajectory.scope == "trace" else ():
+            for finding in verdict.findings:
+                is_live = is_live or finding.enforce == "live"
+        if not is_live:
             return {}
         by_span: dict[str, list[Subject]] = {}
         for subject in scorecard.subjects:
             if subject.target is not None and subject.target.trace_id == trajectory.trace_id:
                 by_span.setdefault(subject.target.span_id, []).append(subject)
-        written = {span_id: self._joined(subjects, scorecard.criteria) for span_id, subjects in by_span.items()}
-        if self._openinference:
-            for span_id, subjects in by_span.items():
+        written: dict[str, bytes] = {}
+        for span_id, subjects in by_span.items():
+            verdict = subjects[0].verdict
+            joined = self._written.get(verdict) if len(subjects) == 1 else None
+            written[span_id] = self._joined(verdict, subjects, scorecard) if joined is None else joined
+            if self._openinference:
                 results = [result for subject in subjects for result in subject.results]
                 slots = (taken or {}).get(span_id, ())
                 written[span_id] += inline_evaluations(scorecard, results, self._redactor, slots)
@@ -230,32 +258,65 @@ class Annotations:
             written[trajectory.root.span_id] = closed + written.get(trajectory.root.span_id, b"")
         return written
 
-    def _joined(self, subjects: Sequence[Subject], criteria: Sequence[str]) -> bytes:
-        verdict, results = subjects[0].verdict, subjects[0].results
-        known = self._written.get(verdict)
-        if known is not None and len(subjects) == 1:
-            return known
+    def _joined(self, verdict: Verdict, subjects: Sequence[Subject], scorecard: Scorecard) -> bytes:
+        results = [result for subject in subjects for result in subject.results if result.enforce == "live"]
         if len(subjects) > 1:
-            results = [result for subject in subjects for result in subject.results]
-            places = {name: place for place, name in enumerate(criteria)}
+            places = {name: place for place, name in enumerate(scorecard.criteria)}
             results.sort(key=lambda result: places[result.criterion])
         of_span: dict[str, bytes] = {}
+        is_explained = False
         for result in results:
-            if result.enforce == "live":
-                criterion = result.criterion
-                of_span[criterion] = b"" if criterion in of_span else self._encoded(criterion, result.outcome)
+            if result.criterion in of_span:
+                of_span[result.criterion] = b""
+                continue
+            found = written_result(result, self._redactor)
+            values: dict[str, AttributeValue | None] = {"score": found.value, "outcome": found.word}
+            if found.word in _EXPLAINED:
+                is_explained = True
+                values["explanation"] = found.explanation
+            of_span[result.criterion] = _on_span(found.criterion, values)
         joined = b"".join(of_span.values())
-        # What did not pass is explained, in words of its own.
-        if len(subjects) == 1 and not any(one.enforce == "live" and one.word in _EXPLAINED for one in verdict.findings):
+        # An explanation has words of its own.
+        if len(subjects) == 1 and not is_explained:
             self._written.keep(verdict, joined, len(joined))
         return joined
 
-    def _encoded(self, criterion: str, outcome: Outcome) -> bytes:
-        outcome = sound(outcome)
-        attributes = [*_outcome_attributes(criterion, outcome)]
-        if outcome_word(outcome) in _EXPLAINED and (explanation := self._redactor.explain(outcome)):
-            attributes.append((on_span(criterion, "explanation"), explanation))
-        return elements(SPAN_ATTRIBUTES, _encoded(attributes))
+
+def inline_evaluations(
+    scorecard: Scorecard, results: Iterable[Result], redactor: Redactor, taken: Collection[bytes] = ()
+) -> bytes:
+    """Write the live scores among `results` as attributes of one span in OpenInference's words, `evaluations.<i>.evaluation.*`.
+
+    A result of a trajectory has its scope in front: `trace.evaluations.<i>`, `session.evaluations.<i>`. `taken` are the
+    indices that others use. OpenInference has no word for other outcomes. Several results of one criterion would overwrite each
+    other: none is written.
+    """
+    session = "session." if scorecard.trajectory.scope == "conversation" else "trace."
+    live = [result for result in results if result.enforce == "live"]
+    times = Counter((result.level, result.criterion) for result in live)
+    next_index = Counter[str]()
+    written: list[bytes] = []
+    for result in live:
+        found = written_result(result, redactor)
+        if found.value is None or times[result.level, result.criterion] > 1:
+            continue
+        slots = f"{'' if result.level == 'call' else session}evaluations"
+        while f"{slots}.{next_index[slots]}".encode() in taken:
+            next_index[slots] += 1
+        evaluator = {"evaluator": found.evaluator, "evaluator_version": found.version}
+        fields: dict[str, AttributeValue] = {
+            "name": found.criterion,
+            "label": found.word,
+            "score": found.value,
+            "explanation": found.explanation,
+            "annotator_kind": "LLM" if scorecard.by_judges else "CODE",
+            "identifier": fit_text(OWN_IDENTIFIER + found.revision, MAX_IDENTIFIER),
+            "metadata": fit_text(json.encode(evaluator).decode(), 2 * MAX_IDENTIFIER),
+        }
+        before = f"{slots}.{next_index[slots]}.evaluation."
+        written += [attribute(before + name, value) for name, value in fields.items() if value != ""]
+        next_index[slots] += 1
+    return elements(SPAN_ATTRIBUTES, written) if written else b""
 
 
 class ResultParts(Struct, frozen=True, gc=False):
@@ -266,12 +327,8 @@ class ResultParts(Struct, frozen=True, gc=False):
     record: bytes = b""
 
 
-class Outline(Struct, frozen=True, gc=False):
-    """What the scorecard's span counts of a verdict on a call, and whether its results have bytes of their own."""
-
-    # Criterion, revision, and the place of the word.
-    counted: tuple[tuple[str, str, int], ...]
-    has_parts: bool
+# The counts of a verdict on the scorecard's span (criterion, revision, index of the word), and whether its results have `ResultParts`.
+Outline: TypeAlias = tuple[tuple[tuple[str, str, int], ...], bool]
 
 
 class ResultWriter:
@@ -279,31 +336,32 @@ class ResultWriter:
 
     def __init__(self, redactor: Redactor, settings: EmitSettings) -> None:
         self._redactor = redactor
-        self._records = {word: _begin_record(word) for word in _OUTCOMES[settings.events]}
+        self._records: dict[OutcomeWord, bytes] = {}
+        for word in _OUTCOMES[settings.events]:
+            warn = word in _EXPLAINED
+            self._records[word] = LogRecord(
+                severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if warn else SeverityNumber.SEVERITY_NUMBER_INFO,
+                severity_text="WARN" if warn else "INFO",
+                event_name=EVENT_NAME,
+                flags=_SAMPLED,
+            ).SerializeToString()
         self.writes_spans = settings.annotate in {"both", "scorecard"}
         # Without it: 20 % of all CPU.
         self._written: BoundedCache[Hashable, ResultParts] = BoundedCache()
-        self._outlines: BoundedCache[Verdict, Outline] = BoundedCache()
+        self.outline = lru_cache(_MAX_ENTRIES)(self._outline)
 
-    def outline(self, verdict: Verdict) -> Outline:
-        """Return what appears of a verdict."""
-        known = self._outlines.get(verdict)
-        if known is None:
-            has_parts = any(
-                one.word in self._records and (one.can_fail or one.word != "pass") for one in verdict.findings
-            )
-            shown = [one for one in verdict.findings if self.writes_spans and one.enforce != "shadow"]
-            has_parts |= any(
-                one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls") for one in shown
-            )
-            counted = [
-                (one.criterion, one.revision, OUTCOME_WORDS.index(one.word)) for one in shown if one.level == "call"
-            ]
-            known = self._outlines.keep(verdict, Outline(tuple(counted), has_parts), 0)
-        return known
+    def _outline(self, verdict: Verdict) -> Outline:
+        has_parts = any(one.word in self._records and (one.can_fail or one.word != "pass") for one in verdict.findings)
+        shown = [one for one in verdict.findings if self.writes_spans and one.enforce != "shadow"]
+        has_parts |= any(
+            one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls") for one in shown
+        )
+        return tuple(
+            [(one.criterion, one.revision, OUTCOME_WORDS.index(one.word)) for one in shown if one.level == "call"]
+        ), has_parts
 
     def parts(self, result: Result) -> ResultParts:
-        """Write what this result shares with those that are alike."""
+        """Write the parts of a result that are equal for all results like it."""
         outcome = result.outcome
         if isinstance(outcome, Scored):
             if self._redactor.shows_values and outcome.differences:
@@ -326,20 +384,33 @@ class ResultWriter:
         return known
 
     def _parts(self, result: Result) -> ResultParts:
-        outcome = sound(result.outcome)
-        word = outcome_word(outcome)
-        explanation = self._redactor.explain(outcome)
-        attributes = _encoded(_result_attributes(result, outcome, word, explanation))
+        found = written_result(result, self._redactor)
+        word, explanation = found.word, found.explanation
+        event: dict[str, AttributeValue] = {
+            CRITERION: found.criterion,
+            OUTCOME: word,
+            LEVEL: found.level,
+            REVISION: found.revision,
+            _EVALUATOR: found.evaluator,
+            _EVALUATOR_VERSION: found.version,
+        }
+        if found.is_shadow:
+            event[_SHADOW] = True
+        if found.value is not None:
+            event |= {_SCORE_LABEL: word, _SCORE_VALUE: found.value}
+            how = f"{word}, {found.value:.2f}"
+        elif word == "error":
+            event[ERROR_TYPE] = found.reason
+            how = f"error, {error_words(found.reason)}"
+        else:
+            event[REASON] = found.reason
+            how = f"not evaluated, {found.reason}"
+        if explanation:
+            event[_EXPLANATION] = explanation
+        attributes = [attribute(key, value) for key, value in event.items()]
         # A pass that could not have been anything else says nothing by itself.
         record = self._records.get(word, b"") if result.can_fail or word != "pass" else b""
         if record:
-            match outcome:
-                case Scored(value=value):
-                    how = f"{word}, {value:.2f}"
-                case NotEvaluated(reason=reason):
-                    how = f"not evaluated, {reason[:_MAX_REASON]}"
-                case Errored(error_type=error_type):
-                    how = f"error, {error_words(error_type)[:_MAX_REASON]}"
             of = "" if result.call is None else f" of {result.call.name[:_MAX_NAME]}"
             why = with_cause(explanation, _MAX_WHY)
             text = with_spaces(
@@ -349,52 +420,17 @@ class ResultWriter:
             record += elements(RECORD_ATTRIBUTES, attributes)
             # The digits of the subject follow.
             record += _BEFORE_UID + blake2b(record, digest_size=_RESULT_BYTES).hexdigest().encode()
-        if not self.writes_spans or result.enforce == "shadow":
+        if not self.writes_spans or found.is_shadow:
             return ResultParts(record=record)
-        if result.level == "trajectory":
-            on_span = elements(SPAN_ATTRIBUTES, _encoded(_trajectory_attributes(result, outcome, explanation)))
-            return ResultParts(record=record, on_span=on_span)
+        if found.level == "trajectory":
+            values = {
+                "score": found.value,
+                "outcome": word,
+                "reason": found.reason if word == "not_evaluated" else None,
+                "explanation": explanation,
+                "revision": found.revision,
+            }
+            return ResultParts(record=record, on_span=_on_span(found.criterion, values))
         # That there was no call to judge is no event of the trajectory either.
-        is_quiet = word == "pass" or (isinstance(outcome, NotEvaluated) and outcome.reason == "no_calls")
+        is_quiet = word == "pass" or found.reason == "no_calls"
         return ResultParts(record=record, event=b"" if is_quiet else elements(EVENT_ATTRIBUTES, attributes))
-
-
-def _result_attributes(result: Result, outcome: Outcome, word: OutcomeWord, explanation: str) -> Iterator[_Attribute]:
-    yield CRITERION, fit_text(result.criterion, MAX_IDENTIFIER)
-    yield OUTCOME, word
-    yield LEVEL, result.level
-    yield REVISION, fit_text(result.revision, MAX_IDENTIFIER)
-    yield _EVALUATOR, fit_text(result.evaluator, MAX_IDENTIFIER)
-    yield _EVALUATOR_VERSION, fit_text(result.version, MAX_IDENTIFIER)
-    if result.enforce == "shadow":
-        yield _SHADOW, True
-    match outcome:
-        case Scored(value=value):
-            yield _SCORE_LABEL, word
-            yield _SCORE_VALUE, float(value)
-        case NotEvaluated(reason=reason):
-            yield REASON, fit_text(reason, _MAX_REASON)
-        case Errored(error_type=error_type):
-            yield ERROR_TYPE, fit_text(error_type or OTHER_ERROR, _MAX_REASON)
-    if explanation:
-        yield _EXPLANATION, fit_text(explanation, MAX_EXPLANATION)
-
-
-def _trajectory_attributes(result: Result, outcome: Outcome, explanation: str) -> Iterator[_Attribute]:
-    yield from _outcome_attributes(result.criterion, outcome)
-    if isinstance(outcome, NotEvaluated):
-        yield on_span(result.criterion, "reason"), outcome.reason
-    if explanation:
-        yield on_span(result.criterion, "explanation"), explanation
-    yield on_span(result.criterion, "revision"), fit_text(result.revision, MAX_IDENTIFIER)
-
-
-def _begin_record(word: OutcomeWord) -> bytes:
-    warn = word in _EXPLAINED
-    record = LogRecord(
-        severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if warn else SeverityNumber.SEVERITY_NUMBER_INFO,
-        severity_text="WARN" if warn else "INFO",
-        event_name=EVENT_NAME,
-        flags=_SAMPLED,
-    )
-    return record.SerializeToString()

@@ -6,25 +6,14 @@ keeps it. Ids are derived from the judged span: a score that is sent twice overw
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 
 from toolgauge.export.redact import Redactor
-from toolgauge.export.results import ScoreFilter, sound
+from toolgauge.export.results import ScoreFilter, written_result
 from toolgauge.model.delivery import Outgoing
-from toolgauge.model.observations import OTHER_ERROR
-from toolgauge.model.outcomes import (
-    Errored,
-    Level,
-    NotEvaluated,
-    OutcomeWord,
-    Result,
-    Scorecard,
-    Scored,
-    outcome_word,
-)
+from toolgauge.model.outcomes import Level, OutcomeWord, Result, Scorecard, Scored
 from toolgauge.model.plain_words import rule_words
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.otlp.encode import MAX_IDENTIFIER, fit_text
@@ -170,33 +159,27 @@ class ScoreLines:
             yield _encode(mark) + b"\n"
 
     def _score(self, scorecard: Scorecard, result: Result) -> Score:
-        outcome, trajectory, call = sound(result.outcome), scorecard.trajectory, result.call
-        value, reason, differences = None, "", ()
-        match outcome:
-            case Scored(value=value):
-                value = float(value)
-                differences = tuple(
-                    self._redactor.mask(f"{each.where[:MAX_IDENTIFIER]}: {rule_words(each.rule)[:MAX_IDENTIFIER]}")
-                    for each in outcome.differences[:_MAX_DIFFERENCES]
-                )
-            case NotEvaluated(reason=reason):
-                pass
-            case Errored(error_type=error_type):
-                reason = fit_text(error_type or OTHER_ERROR, MAX_IDENTIFIER)
+        found, trajectory, call = written_result(result, self._redactor), scorecard.trajectory, result.call
+        differences: tuple[str, ...] = ()
+        if found.value is not None and isinstance(result.outcome, Scored):
+            differences = tuple(
+                self._redactor.mask(f"{each.where[:MAX_IDENTIFIER]}: {rule_words(each.rule)[:MAX_IDENTIFIER]}")
+                for each in result.outcome.differences[:_MAX_DIFFERENCES]
+            )
         target = result.target
         agent = (trajectory.agents[0] if trajectory.agents else None) if call is None else call.agent
         return Score(
-            name=_fit_known(result.criterion),
-            word=outcome_word(outcome),
-            value=value,
-            reason=reason,
-            explanation=self._redactor.explain(outcome),
+            name=found.criterion,
+            word=found.word,
+            value=found.value,
+            reason=found.reason,
+            explanation=found.explanation,
             differences=differences,
             by_judge=scorecard.by_judges,
-            revision=_fit_known(result.revision),
-            evaluator=_fit_known(result.evaluator),
-            version=_fit_known(result.version),
-            level=result.level,
+            revision=found.revision,
+            evaluator=found.evaluator,
+            version=found.version,
+            level=found.level,
             scope=trajectory.scope,
             trace_id=trajectory.trace_id if target is None else target.trace_id,
             span_id=None if target is None else target.span_id,
@@ -212,9 +195,3 @@ class ScoreLines:
 
 def _fit(text: str | None) -> str | None:
     return None if text is None else fit_text(text, MAX_IDENTIFIER)
-
-
-@lru_cache(maxsize=1024)
-def _fit_known(text: str) -> str:
-    """Cut what the configuration names."""
-    return fit_text(text, MAX_IDENTIFIER)

@@ -1,18 +1,17 @@
 """From scorecards to metric cells: scores, outcomes, trajectories, tool calls, and tokens, time and cost of runs.
 
-A result without a score stays out of the histogram. Series begin with what they count; `pass` and `fail` of a criterion that can
-fail begin together, so that a first failure is an increase.
+A result without a score stays out of the histogram. Series begin with the series they count with; `pass` and `fail` of a criterion
+that can fail begin together, so that a first failure is an increase. Names come from clients: one tool name with an id in it would
+fill the metrics store. The first values of a label have series; a value over a cap becomes `_other` and is counted, unless
+places were unused for an hour. Times are those of scorecards.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import count
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias, get_args
 
 from msgspec import Struct
 
 from toolgauge.export import results
-from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer, Who
 from toolgauge.export.results import BoundedCache
 from toolgauge.export.run_usage import CostSettings, Measure, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
@@ -23,6 +22,7 @@ from toolgauge.model.outcomes import Observed, Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT, SpanRef
 from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory, recovered
+from toolgauge.settings import HOUR
 
 _ENFORCE = "toolgauge.enforce"
 _STATE = "toolgauge.state"
@@ -39,43 +39,132 @@ _DESCRIBED: dict[Measure, tuple[str, str, tuple[float, ...]]] = {
 }
 
 
-class RunMetrics:
-    """The histograms of runs. Belongs to the thread that records scorecards."""
+OTHER = "_other"
+LABEL_SETS = "label_sets"
+TOOL_DEFINITIONS = "tool_definitions"
+# Of each attribute of a service's resource and runs: releases, models and prompts that are in use at the same time.
+_MAX_VALUES = 10
+_MAX_ERROR_TYPES = 20
+# Labels of the producer and of the called tool: service, attributes of resource and run, agent, tool.
+Who: TypeAlias = tuple[str, ...]
+# A service, and the values of the attributes of its resource and of the run.
+Producer: TypeAlias = tuple[str | None, tuple[str | None, ...]]
 
-    def __init__(self, registry: MetricRegistry, keys: tuple[str, ...], costs: CostSettings, caps: LabelCaps) -> None:
-        labels = (results.SERVICE, *keys, results.AGENT, results.OUTCOME)
-        self._histograms = tuple(
-            registry.histogram(f"toolgauge.trajectory.{measure}", *described, labels)
-            for measure, described in _DESCRIBED.items()
+
+class LabelSet(Struct, gc=False):
+    """Labels of series but their outcomes, counted together or pass ratios would be wrong. No `rule` means tool calls."""
+
+    who: Who
+    rule: Labels
+    used_ns: int
+
+
+class LabelCaps:
+    """Decides under which labels something is counted; `on_dropped` gets the label sets that are given up."""
+
+    def __init__(
+        self, settings: MetricsSettings, registry: MetricRegistry, on_dropped: Callable[[Collection[LabelSet]], None]
+    ) -> None:
+        values = (*settings.resource_attributes, *settings.run_attributes)
+        # The labels of `Who` in their order, and how many values each may have; attributes for each service.
+        self._limits = (
+            (results.SERVICE, settings.max_services),
+            *((key, _MAX_VALUES) for key in values),
+            (results.AGENT, settings.max_agents),
+            (results.TOOL, settings.max_tools),
         )
-        self._caps = caps
-        self.adopt(costs)
+        self.capped = registry.counter(
+            "toolgauge.labels.capped",
+            "{measurement}",
+            "Measurements counted under `_other` because a cap was reached, by what was capped. "
+            "Find the client whose names are not a small set, or raise the cap under `metrics`.",
+            ("toolgauge.label",),
+        )
+        labels = [label for label, _ in self._limits]
+        self.capped.begin(*((label,) for label in (*labels, results.ERROR_TYPE, LABEL_SETS, TOOL_DEFINITIONS)))
+        registry.gauge(
+            "toolgauge.labels.label_sets",
+            "{label_set}",
+            "Label sets in use, outcomes not counted; `metrics.max_label_sets` is the cap.",
+        ).observe = lambda: {(): len(self.label_sets)}
+        # The values that have series, by the index of their label and, of attributes, the service.
+        self._known: dict[tuple[int, str], set[str]] = {}
+        self._error_types: dict[str, set[str]] = {}
+        self.label_sets: dict[tuple[Who, Labels], LabelSet] = {}
+        self._max_label_sets = settings.max_label_sets
+        # Before this time no place has been unused for an hour.
+        self._idle_from_ns = 0
+        self._on_dropped = on_dropped
 
-    def adopt(self, costs: CostSettings) -> None:
-        """Read runs by these settings from here on."""
-        self._usages = RunUsageReader(costs)
-        unit, described, _ = _DESCRIBED["cost"]
-        *_, cost = self._histograms
-        cost.unit, cost.description = (text.replace("currency", costs.currency) for text in (unit, described))
+    def find(
+        self, producer: Producer, agent: str | None, tool: str | None, *, now_ns: int, rule: Labels = ()
+    ) -> tuple[Who, LabelSet | None]:
+        """Fit the labels; all are `_other`, and there is no label set, when that would be one over the cap."""
+        service, values = producer
+        names = (service, *values, agent, tool)
+        who, capped = self._fitted(names)
+        is_full = len(self.label_sets) >= self._max_label_sets
+        if (capped or (is_full and (who, rule) not in self.label_sets)) and now_ns >= self._idle_from_ns:
+            self._sweep(now_ns)
+            who, capped = self._fitted(names)
+        for label in capped:
+            self.capped.add(1, (label,))
+        found = self.label_sets.get((who, rule))
+        if found is None:
+            if len(self.label_sets) >= self._max_label_sets:
+                self.capped.add(1, (LABEL_SETS,))
+                return tuple((OTHER if label else "") for label in who), None
+            found = self.label_sets[who, rule] = LabelSet(who, rule, now_ns)
+        found.used_ns = max(found.used_ns, now_ns)
+        return who, found
 
-    def record(self, scorecard: Scorecard, producer: Producer) -> None:
-        """Count a run."""
-        usage = self._usages.read(scorecard)
-        if usage is None:
-            return
-        agents = scorecard.trajectory.agents
-        agent = agents[0][:MAX_LABEL] if agents else None
-        who, _ = self._caps.find(producer, agent, None, rule=(), now_ns=scorecard.scored_at_ns)
-        for histogram, value in zip(self._histograms, (usage.tokens, usage.duration, usage.cost), strict=True):
-            if value is not None:
-                histogram.record(value, (*who[:-1], usage.outcome))
+    def error_type(self, service: str, raw: str) -> str:
+        """Fit the type of an error: the first 20 of a service, by its label, then `_OTHER`; empty without one."""
+        if not raw:
+            return ""
+        label, known = fit_label(raw), self._error_types.setdefault(service, {OTHER_ERROR})
+        if label not in known:
+            if len(known) > _MAX_ERROR_TYPES:
+                self.capped.add(1, (results.ERROR_TYPE,))
+                return OTHER_ERROR
+            known.add(label)
+        return label
 
-    def drop(self, whose: Collection[Who]) -> None:
-        """Forget the cells of agents of which no label set is left."""
-        agents = {who[:-1] for who in whose if not who[-1]}
-        for histogram in self._histograms:
-            for labels in [labels for labels in histogram.cells if labels[:-1] in agents]:
-                histogram.cells.pop(labels)
+    def drop(self, gone: Collection[LabelSet]) -> None:
+        """Give up label sets."""
+        for found in gone:
+            del self.label_sets[found.who, found.rule]
+        if gone:
+            self._on_dropped(gone)
+
+    def _fitted(self, names: tuple[str | None, ...]) -> tuple[Who, list[str]]:
+        """Fit names, with the labels whose cap was reached."""
+        who: list[str] = []
+        capped: list[str] = []
+        for place, (raw, (label, limit)) in enumerate(zip(names, self._limits, strict=True)):
+            value = fit_label(raw[:MAX_LABEL]) if raw else ""
+            if value:
+                known = self._known.setdefault((place, who[0] if 0 < place < len(names) - 2 else ""), set())
+                if value not in known and len(known) >= limit:
+                    capped.append(label)
+                    value = OTHER
+                else:
+                    known.add(value)
+            who.append(value)
+        return tuple(who), capped
+
+    def _sweep(self, now_ns: int) -> None:
+        """Give up the label sets that were not used for an hour, and the values that only they had."""
+        self.drop([found for found in self.label_sets.values() if now_ns - found.used_ns >= HOUR])
+        self._known = {}
+        for who in {found.who for found in self.label_sets.values()}:
+            for place, value in enumerate(who):
+                if value not in ("", OTHER):
+                    key = (place, who[0] if 0 < place < len(who) - 2 else "")
+                    self._known.setdefault(key, set()).add(value)
+        self._idle_from_ns = HOUR + min((found.used_ns for found in self.label_sets.values()), default=now_ns)
+        services = self._known.get((0, ""), ())
+        self._error_types = {name: types for name, types in self._error_types.items() if name in services}
 
 
 class _Series(Struct, frozen=True):
@@ -94,11 +183,10 @@ class _Evaluated(_Series, frozen=True):
     value: float
 
 
-# What labels are made of: number of the producer, agent, tool, state, type of error and recovery.
-_Called: TypeAlias = tuple[int, str | None, str, CallState, str, str]
-_MAX_PRODUCERS = 256
+# Names of the labels of a call: producer, agent, tool, state, type of error and recovery.
+_Called: TypeAlias = tuple[Producer, str | None, str, CallState, str, str]
 _FAILURES = frozenset(("fail", "error"))
-# What labels take beside the names they are made of, and what a character of these may take.
+# Bytes of labels beside their names, and of a character of these.
 _LABELS_BYTES = 800
 _CHARACTER_BYTES = 4
 
@@ -142,25 +230,32 @@ class ScoreMetrics:
         )
         self._who, self._stream = len(who_labels), len(stream_labels)
         self._caps = LabelCaps(settings, registry, self._drop)
-        self._runs = RunMetrics(registry, whose_labels[1:], costs or CostSettings(), self._caps)
-        self.adopt = self._runs.adopt
+        run_labels = (*whose_labels, results.AGENT, results.OUTCOME)
+        self._of_runs = tuple(
+            registry.histogram(f"toolgauge.trajectory.{measure}", *described, run_labels)
+            for measure, described in _DESCRIBED.items()
+        )
+        self.adopt(costs or CostSettings())
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
-        self._known: BoundedCache[tuple[int, Verdict], tuple[_Evaluated, ...]] = BoundedCache()
+        self._known: BoundedCache[tuple[Producer, Verdict], tuple[_Evaluated, ...]] = BoundedCache()
         self._known_calls: BoundedCache[_Called, _Series] = BoundedCache()
-        # Never a number that was given before: what is known by it may still be there.
-        numbers = count(1)
 
-        # The same few services with the same attributes of their resources come all day long.
-        @lru_cache(_MAX_PRODUCERS)
-        def producer(_whose: Producer) -> int:
-            return next(numbers)
-
-        self._producer = producer
+    def adopt(self, costs: CostSettings) -> None:
+        """Read runs by these settings from here on."""
+        self._usages = RunUsageReader(costs)
+        unit, described, _ = _DESCRIBED["cost"]
+        *_, cost = self._of_runs
+        cost.unit, cost.description = (text.replace("currency", costs.currency) for text in (unit, described))
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
         trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
-        whose = self._whose(trajectory)
+        properties, service = trajectory.properties, trajectory.service
+        values = [trajectory.resource.get(key) for key in self._resource_keys]
+        values += [properties.get(key) for key in self._run_keys]
+        # Cut as labels are: a key must not hold a megabyte of somebody's name.
+        whose = service and service[:MAX_LABEL], tuple(values)
+        agent = trajectory.agents[0][:MAX_LABEL] if trajectory.agents else None
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
             self._trajectories.add(1, (trajectory.closed_because,))
@@ -168,31 +263,34 @@ class ScoreMetrics:
             if trajectory.scope == "trace" and trajectory.calls:
                 self._count_calls(trajectory, whose, now_ns)
             if trajectory.scope == "trace" and trajectory.hidden_turns:
-                agent = trajectory.agents[0] if trajectory.agents else None
-                who, _ = self._caps.find(whose, agent, None, rule=(), now_ns=now_ns)
+                who, _ = self._caps.find(whose, agent, None, now_ns=now_ns)
                 self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
-        now_ns = scorecard.scored_at_ns
-        producer, nowhere = self._producer(whose), SpanRef(scorecard.trajectory.trace_id, "")
+        nowhere = SpanRef(trajectory.trace_id, "")
         for verdict, subjects in scorecard.verdicts.items():
-            known = self._known.get((producer, verdict))
+            known = self._known.get((whose, verdict))
             if known is not None:
                 self._count(known, len(subjects), subjects[-1].target or nowhere, now_ns)
                 continue
-            # Each by itself: what a cap folds is counted.
+            # Each by itself: a capped series is counted each time.
             for subject in subjects:
-                self._count(self._series(producer, verdict, whose, now_ns), 1, subject.target or nowhere, now_ns)
+                self._count(self._series(verdict, whose, now_ns), 1, subject.target or nowhere, now_ns)
         # Last: scores come first where labels are capped.
-        self._runs.record(scorecard, whose)
+        usage = self._usages.read(scorecard)
+        if usage is not None:
+            who, _ = self._caps.find(whose, agent, None, now_ns=now_ns)
+            for histogram, value in zip(self._of_runs, (usage.tokens, usage.duration, usage.cost), strict=True):
+                if value is not None:
+                    histogram.record(value, (*who[:-1], usage.outcome))
 
     def count_tool_changes(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
-        """Count changes of tools, and tools that were not compared because of a cap."""
-        self._caps.count_tool_definitions(capped)
+        """Count changes of tools, and the tools and definitions that a cap left out of comparison."""
+        self._caps.capped.add(capped, (TOOL_DEFINITIONS,))
         for change in changes:
             resource = tuple(
                 [change.environment if key == ENVIRONMENT else None for key in (*self._resource_keys, *self._run_keys)]
             )
             whose = change.service, resource
-            who, _ = self._caps.find(whose, change.agent, change.tool, rule=(), now_ns=change.time_ns)
+            who, _ = self._caps.find(whose, change.agent, change.tool, now_ns=change.time_ns)
             self._tool_changes.begin(*((*who, kind) for kind in get_args(ToolChangeKind)))
             self._tool_changes.add(1, (*who, change.kind))
 
@@ -200,8 +298,10 @@ class ScoreMetrics:
         """Drop the cells of all criteria but these, given by name and revision."""
         kept = {(fit_label(name), fit_label(revision)) for name, revision in streams}
         of_criterion = slice(self._who, self._who + 2)
-        self._drop_streams({labels[:self._stream] for labels in self._evaluations.cells if labels[of_criterion] not in kept})  # fmt: skip
-        self._caps.forget(lambda rule: bool(rule) and rule[:2] not in kept)
+        cells = [labels for labels in self._evaluations.cells if labels[of_criterion] not in kept]
+        self._drop_streams({labels[: self._stream] for labels in cells})
+        sets = self._caps.label_sets.values()
+        self._caps.drop([found for found in sets if found.rule and found.rule[:2] not in kept])
 
     def _drop(self, gone: Collection[LabelSet]) -> None:
         whose = {found.who for found in gone if not found.rule}
@@ -209,11 +309,14 @@ class ScoreMetrics:
             calls, unobserved = self._tool_calls, self._unobserved
             for counter in (calls, self._tool_changes):
                 counter.drop([labels for labels in counter.cells if labels[: self._who] in whose])
-            # An agent is counted as long as any of its tools is.
+            # An agent is counted as long as any of its tools is, or its runs.
             left = {labels[: self._who - 1] for labels in calls.cells}
             agents = {who[:-1] for who in whose} - left
             unobserved.drop([labels for labels in unobserved.cells if labels[:-1] in agents])
-            self._runs.drop(whose)
+            runs = {who[:-1] for who in whose if not who[-1]}
+            for histogram in self._of_runs:
+                for labels in [labels for labels in histogram.cells if labels[:-1] in runs]:
+                    histogram.cells.pop(labels)
         self._drop_streams({(*found.who, *found.rule) for found in gone if found.rule})
         self._known_calls = BoundedCache()
 
@@ -226,7 +329,7 @@ class ScoreMetrics:
         self._known = BoundedCache()
 
     def _count_calls(self, trajectory: Trajectory, whose: Producer, now_ns: int) -> None:
-        producer, known = self._producer(whose), self._known_calls
+        known = self._known_calls
         # As the counter's `add` does; this is done of every call.
         counted = self._tool_calls.cells
         missing = Observed(trajectory).missing
@@ -235,7 +338,7 @@ class ScoreMetrics:
             error_type = "" if call.error is None else call.error.kind or OTHER_ERROR
             # Rule: a failed call that was made good in the same trace is `true`; no other call has the label.
             key = (
-                producer,
+                whose,
                 call.agent,
                 stable_tool(call.name),
                 call.state,
@@ -244,7 +347,7 @@ class ScoreMetrics:
             )
             series = known.get(key)
             if series is None:
-                series, known = self._call_series(key, whose, now_ns), self._known_calls
+                series, known = self._call_series(key, now_ns), self._known_calls
             series.label_set.used_ns = now_ns
             counted[series.counted] += 1
             for reason in missing(call):
@@ -253,15 +356,15 @@ class ScoreMetrics:
                 exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
                 self._tool_calls.exemplars[series.counted] = exemplar
 
-    def _call_series(self, called: _Called, whose: Producer, now_ns: int) -> _Series:
-        _, agent, tool, state, error, is_recovered = called
-        who, label_set = self._caps.find(whose, agent, tool, rule=(), now_ns=now_ns)
+    def _call_series(self, called: _Called, now_ns: int) -> _Series:
+        whose, agent, tool, state, error, is_recovered = called
+        who, label_set = self._caps.find(whose, agent, tool, now_ns=now_ns)
         error_type = self._caps.error_type(who[0], error)
         end = (state, error_type, is_recovered)
         self._tool_calls.begin((*who, *end))
         series = _Series((*who, *end), label_set or LabelSet(who, (), now_ns))
         if label_set is not None and OTHER not in who and error_type == fit_label(error):
-            self._known_calls.keep(called, series, _size_bytes((agent, tool, error)))
+            self._known_calls.keep(called, series, _size_bytes((agent, tool, error, *whose[1])))
         return series
 
     def _count(self, series: Iterable[_Evaluated], times: int, judged: SpanRef, now_ns: int) -> None:
@@ -278,7 +381,7 @@ class ScoreMetrics:
             if one.is_failure:
                 self._evaluations.exemplars[one.counted] = exemplar
 
-    def _series(self, producer: int, verdict: Verdict, whose: Producer, now_ns: int) -> Iterator[_Evaluated]:
+    def _series(self, verdict: Verdict, whose: Producer, now_ns: int) -> Iterator[_Evaluated]:
         """Begin the series of a verdict, one after the other: each is counted before the next may take its place."""
         known, made, is_lasting = self._known, list[_Evaluated](), True
         for finding in verdict.findings:
@@ -301,13 +404,7 @@ class ScoreMetrics:
         # Series that were given up in the meantime are not among those that are left.
         if is_lasting and known is self._known:
             names = [text for one in made for text in one.counted]
-            known.keep((producer, verdict), tuple(made), _size_bytes(names))
-
-    def _whose(self, trajectory: Trajectory) -> Producer:
-        service, properties = trajectory.service, trajectory.properties
-        values = [trajectory.resource.get(key) for key in self._resource_keys]
-        # Cut as labels are: a key must not hold a megabyte of somebody's name.
-        return service and service[:MAX_LABEL], (*values, *[properties.get(key) for key in self._run_keys])
+            known.keep((whose, verdict), tuple(made), _size_bytes((*names, *whose[1])))
 
 
 def _size_bytes(made_of: Iterable[str | None]) -> int:

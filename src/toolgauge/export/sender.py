@@ -101,7 +101,7 @@ class ExporterSender:
         """Do nothing: TLS is the exporter's own."""
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
-        """Send once; the destination counts whatever else the exporter raises."""
+        """Send once; the destination counts all other errors of the exporter."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._exporter.send(signal, body)
@@ -260,7 +260,7 @@ class HttpClient:
             await replaced.close()
 
     async def exchange(self, method: str, url: str, data: bytes | None) -> HttpAnswer | Transient | Permanent:
-        """Send once and return the response, or a verdict where there is none."""
+        """Send once and return the response, or a verdict without one."""
         session = self._session
         if session is None:
             return Transient("closed")
@@ -278,7 +278,11 @@ class HttpClient:
                     body += chunk
                     if len(body) > MAX_RESPONSE_BYTES:
                         return Permanent("response_too_large")
-                return HttpAnswer(response.status, body, response.content_type, asked_wait_s(response))
+                # A date follows the server's clock: by ours, set wrong, it could be later than any retry.
+                its_now_s = _moment_s(response.headers.get("Date", ""))
+                now_s = time.time() if its_now_s is None else its_now_s
+                wait_s = retry_after_s(response.headers.get("Retry-After"), now_s)
+                return HttpAnswer(response.status, body, response.content_type, wait_s)
         except FAILURES as error:
             if url.startswith("https://") and isinstance(error.__cause__, ConnectionResetError):
                 return Transient("connection", cause=CLOSED)
@@ -334,21 +338,11 @@ class HttpSender:
 
 def retry_after_s(value: str | None, now_s: float) -> float | None:
     """Read a Retry-After header: seconds or an HTTP date; `None` when absent or neither."""
-    if value is None:
-        return None
-    text = value.strip()
+    text = "" if value is None else value.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
     moment_s = _moment_s(text)
     return None if moment_s is None else max(0.0, moment_s - now_s)
-
-
-def asked_wait_s(response: aiohttp.ClientResponse) -> float | None:
-    """Read the wait that a response asks for; `None` without one."""
-    # A date follows the server's clock: by ours, set wrong, it could be later than any retry.
-    its_now_s = _moment_s(response.headers.get("Date", ""))
-    now_s = time.time() if its_now_s is None else its_now_s
-    return retry_after_s(response.headers.get("Retry-After"), now_s)
 
 
 def _moment_s(date: str) -> float | None:
@@ -372,7 +366,7 @@ async def compressed(body: bytes) -> bytes:
 
 
 def target(endpoint: str) -> str:
-    """Make the channel's target of `host:port` or a URL; a URL without a port has the one of its scheme."""
+    """Make the channel's target of `host:port` or a URL; a URL without a port has its scheme's port."""
     scheme, separator, rest = endpoint.partition("://")
     if not separator:
         return endpoint

@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    GetJsonSchemaHandler,
     PlainSerializer,
     ValidationInfo,
     field_validator,
     model_validator,
 )
+from pydantic_core import CoreSchema
 
 from toolgauge.export.recording_file import recording_ending
 from toolgauge.model.delivery import OtlpSignal
@@ -75,7 +77,7 @@ class MetricsSettings(Section):
     """Labels and bounds on their values, and how often metrics are pushed.
 
     `resource_attributes` of the producers are labels of scores, evaluations and tool calls, and attributes of events and
-    scorecards. `run_attributes` are labels of the same metrics: what a run was made with, such as its model.
+    scorecards. `run_attributes` are labels of the same metrics: properties of a run, such as its model.
     """
 
     resource_attributes: Annotated[tuple[AttributeKey, ...], Field(max_length=MAX_ATTRIBUTES)] = (
@@ -103,7 +105,7 @@ class MetricsSettings(Section):
 
 
 class LabelQueue(Section):
-    """Runs that people are to label: `share` of those that the first fitting entry takes, in the backend `to`.
+    """Runs for people to label: a `share` of the runs that the first fitting entry takes, in the backend `to`.
 
     `queue` is the id of an annotation queue there; without one the run is only marked. `criteria` (globs) decide what failed.
     """
@@ -116,7 +118,7 @@ class LabelQueue(Section):
 
 
 class RedactSettings(Section):
-    """What of a span's values may be shown in events and scorecards."""
+    """Which values of spans are shown in events and scorecards."""
 
     values: Literal["hide", "show"] = "hide"
     patterns: tuple[str, ...] = ("default",)
@@ -173,7 +175,7 @@ class SlowSettings(Section):
 
 
 class KeepSettings(Section):
-    """Which traces go to a destination: of the rules that a trace meets, the one with the largest share counts.
+    """Which traces go to a destination: of the rules that a trace meets, the largest share counts.
 
     A trace waits for its results, for `wait` at most; once `max_bytes` wait, new requests are sent unsampled. `scorecards` selects
     the traces whose scorecards, events and scores go out.
@@ -198,7 +200,7 @@ class DestinationSettings(Section):
     """One OTLP destination, an entry of `exporters.otlp`.
 
     `endpoint` is `host:port` or a URL, whose scheme decides about TLS before `tls` does. For HTTP it is the base URL; the
-    forms with a signal are used as they are. `max_request_size` is before compression; what is larger is dropped and counted.
+    forms with a signal are used as they are. `max_request_size` is before compression; larger requests are dropped and counted.
     """
 
     name: DestinationName | None = None
@@ -353,7 +355,7 @@ class WebhookSettings(Section):
 
 
 def checked_headers(headers: Mapping[str, str], destination: str) -> Iterator[tuple[str, str]]:
-    """Check what would otherwise fail with every single request. Values may be secret and are not shown."""
+    """Check headers that would fail with every request. Values may be secret and are not shown."""
     for key, value in headers.items():
         if not _HEADER_NAME.fullmatch(key.lower()):
             raise ConfigError(f"header `{key}` of destination `{destination}` is no legal header name")
@@ -365,30 +367,27 @@ def checked_headers(headers: Mapping[str, str], destination: str) -> Iterator[tu
         yield key.lower(), value
 
 
-def as_list(value: object) -> object:
-    """Read a section that may be one of several, a list of them, or null for none."""
-    match value:
-        case None:
-            return ()
-        case list() | tuple():
-            return value  # pyright: ignore[reportUnknownVariableType]
-        case one:
-            return (one,)
+class _OneOrMore:
+    """Adds one section alone, and null, to the JSON Schema of a list."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        several = handler(schema)
+        return {"anyOf": [several["items"], several, {"type": "null"}]}
 
 
-def as_written(value: Sequence[Section]) -> object:
-    """Write sections as `as_list` reads them."""
+def _as_list(value: object) -> object:
+    if value is None:
+        return ()
+    return value if isinstance(value, list | tuple) else (value,)  # pyright: ignore[reportUnknownVariableType]
+
+
+def _as_written(value: Sequence[Section]) -> object:
     dumped = [exporter.model_dump(mode="json") for exporter in value]
     return dumped if len(dumped) > 1 else dumped[0] if dumped else None
 
 
-Destinations = Annotated[
-    tuple[DestinationSettings, ...],
-    BeforeValidator(as_list, json_schema_input_type=DestinationSettings | tuple[DestinationSettings, ...] | None),
-    PlainSerializer(as_written, when_used="json"),
-]
-Webhooks = Annotated[
-    tuple[WebhookSettings, ...],
-    BeforeValidator(as_list, json_schema_input_type=WebhookSettings | tuple[WebhookSettings, ...] | None),
-    PlainSerializer(as_written, when_used="json"),
+_Section = TypeVar("_Section", bound=Section)
+# Written as one section, a list of sections, or null for none.
+OneOrMore: TypeAlias = Annotated[
+    tuple[_Section, ...], BeforeValidator(_as_list), PlainSerializer(_as_written, when_used="json"), _OneOrMore()
 ]

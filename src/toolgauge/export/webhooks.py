@@ -9,19 +9,27 @@ import logging
 import math
 import random
 import threading
-from collections import deque
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from toolgauge.export.destination import Backoff, wait
-from toolgauge.export.failed_runs import is_wanted, notice_json
-from toolgauge.export.open_incidents import Alert, OpenIncidents, incident_sentence
-from toolgauge.export.regression_events import iso_time, regression_json
+from toolgauge.export.regression_events import (
+    Alert,
+    OpenIncidents,
+    incident_sentence,
+    iso_time,
+    quoted,
+    regression_json,
+    trace_links,
+)
 from toolgauge.export.sender import HttpAnswer, HttpClient, Permanent, Transient, Verdict, proxy_of
 from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.notices import Notice
+from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.regressions import Regression
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import client_context
@@ -36,9 +44,22 @@ MAX_WAITING = 1000
 _MAX_IN_REQUEST = 100
 # Between attempts while there is little time left.
 _HURRIED_WAIT_S = 0.25
-
-
+# Chats read `<...>` as links and mentions.
+_LINKS = str.maketrans("<>", "\ufffd\ufffd")
 Item: TypeAlias = Alert | Notice
+
+
+def notice_title(notice: Notice) -> str:
+    """Name the criterion that failed, and where."""
+    named = (("of", notice.tool), ("in a run of agent", notice.agent), ("of service", notice.service))
+    where = " ".join(f"{word} {quoted(name)}" for word, name in named if name)
+    failed = "fails while the run goes on" if notice.is_open else "failed"
+    return f"{quoted(notice.criterion)} {where}".rstrip() + f" {failed}"
+
+
+def notice_sentence(notice: Notice) -> str:
+    """Write a failed run so that a person understands it without anything else."""
+    return f"{notice_title(notice)}: {with_spaces(notice.explanation).translate(_LINKS)}"
 
 
 class Events:
@@ -104,16 +125,26 @@ class Events:
                 for alert in alerts:
                     self._incidents.forget(alert)
 
-    def abandoned(self) -> int:
-        """Return how many requests are lost at the end."""
-        return len(self.take(math.inf))
-
     def written(self, items: Sequence[Item]) -> Json:
         """Write the body of a request."""
         alerts = [one for one in items if isinstance(one, Alert)]
-        notices: list[Json] = [notice_json(one, self._trace_url) for one in items if isinstance(one, Notice)]
         if not alerts:
-            return {"version": 1, "regressions": [], "failures": notices}
+            failures: list[Json] = []
+            for one in items:
+                if isinstance(one, Notice):
+                    names = {"service": one.service, "agent": one.agent, "tool": one.tool, "criterion": one.criterion}
+                    failures.append(
+                        {
+                            "sentence": notice_sentence(one),
+                            **{key: None if name is None else fit_label(name) for key, name in names.items()},
+                            "explanation": one.explanation,
+                            "is_open": one.is_open,
+                            "at": iso_time(one.at_ns),
+                            "trace_id": one.trace_id,
+                            "url": next(iter(trace_links((one.trace_id,), self._trace_url)), None),
+                        }
+                    )
+            return {"version": 1, "regressions": [], "failures": failures}
         first, lasting = alerts[0].newest, sum(not alert.has_ended for alert in alerts)
         count, _ = self._requests.get(first.incident, (1, 0.0))
         incident: JsonObject = {
@@ -152,23 +183,34 @@ class _Webhook:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start; raise `StartError` when a TLS file or the proxy cannot be used."""
         proxy_of(self._settings.url)
         if self._settings.client_tls is not None:
             client_context(self._settings.client_tls)
         self._metrics.notifications.begin(*((self._name, outcome) for outcome in ("sent", "retried", "dropped")))
         self._task = asyncio.create_task(self._work())
 
-    def put(self, regressions: Sequence[Regression], is_known: bool) -> None:  # noqa: FBT001 - for `call_soon_threadsafe`
-        take = self._messages.set_active if is_known else self._messages.add
-        self._count_dropped(take(regressions, _now_s()), "too many wait")
-        self._changed.set()
+    def put(self, regressions: Sequence[Regression]) -> None:
+        self._took(self._messages.add(regressions, time.monotonic()))
+
+    def set_active(self, regressions: Sequence[Regression]) -> None:
+        self._took(self._messages.set_active(regressions, time.monotonic()))
 
     def notify(self, notices: Sequence[Notice]) -> None:
-        wanted = [notice for notice in notices if is_wanted(notice, self._settings.notify)]
-        if wanted:
-            self._count_dropped(self._messages.notify(wanted), "too many wait")
-            self._changed.set()
+        """Take the failed runs of criteria that the webhook names; without names, of those with `notify: true`."""
+        names = self._settings.notify
+        self._took(
+            self._messages.notify(
+                [
+                    one
+                    for one in notices
+                    if (one.is_marked if names is None else any(fnmatchcase(one.criterion, glob) for glob in names))
+                ]
+            )
+        )
+
+    def _took(self, dropped: int) -> None:
+        self._count_dropped(dropped, "too many wait")
+        self._changed.set()
 
     async def close(self, timeout_s: float) -> None:
         """Send all that waits, in a hurry; the rest is dropped then."""
@@ -180,17 +222,21 @@ class _Webhook:
         await asyncio.wait([task], timeout=timeout_s)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        self._count_dropped(self._messages.abandoned(), "shutdown")
+        self._count_dropped(len(self._messages.take(math.inf)), "shutdown")
 
     async def _work(self) -> None:
         is_last = False
-        while not is_last and await self._is_due():
-            is_last = self._closing.is_set()
-            requests = deque(self._messages.take(math.inf if is_last else _now_s()))
+        while not is_last:
+            self._changed.clear()
+            is_last, due_s = self._closing.is_set(), self._messages.due_s
+            if not is_last and (due_s is None or due_s > time.monotonic()):
+                await wait(self._changed, None if due_s is None else due_s - time.monotonic())
+                continue
+            requests = self._messages.take(math.inf if is_last else time.monotonic())
             try:
                 while requests:
                     verdict = await self._delivered(requests[0])
-                    sent = requests.popleft()
+                    sent = requests.pop(0)
                     if isinstance(verdict, Permanent):
                         self._count_dropped(1, verdict.reason)
                     else:
@@ -199,25 +245,13 @@ class _Webhook:
             finally:
                 self._count_dropped(len(requests), "shutdown")
 
-    async def _is_due(self) -> bool:
-        """Wait for something to send; False when there is nothing more to come."""
-        while True:
-            self._changed.clear()
-            due_s = self._messages.due_s
-            if self._closing.is_set():
-                return due_s is not None
-            wait_s = None if due_s is None else due_s - _now_s()
-            if wait_s is not None and wait_s <= 0:
-                return True
-            await wait(self._changed, wait_s)
-
     async def _delivered(self, items: Sequence[Item]) -> Verdict:
-        began_s, backoff = _now_s(), Backoff(self._settings.retry, random.random)
+        began_s, backoff = time.monotonic(), Backoff(self._settings.retry, random.random)
         while isinstance(verdict := await self._attempt(items), Transient):
             cause = f"{verdict.reason}: {verdict.cause}" if verdict.cause else verdict.reason
             if self._causes.suppressed(cause) is not None:
                 _LOG.warning("webhook %s does not take notifications (%s); retrying", self._name, cause)
-            wait_s = backoff.next_wait_s(elapsed_s=_now_s() - began_s, retry_after_s=verdict.retry_after_s)
+            wait_s = backoff.next_wait_s(elapsed_s=time.monotonic() - began_s, retry_after_s=verdict.retry_after_s)
             if wait_s is None:
                 return Permanent(verdict.reason)
             if self._closing.is_set():
@@ -234,14 +268,14 @@ class _Webhook:
         try:
             await client.start((self._settings.url,))
             answer = await client.exchange("POST", self._settings.url, body)
-        except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
+        except Exception as error:  # noqa: BLE001 - a sender task must outlive all faults of one request
             # Not the message, which may quote the URL.
             return Permanent(f"internal_{type(error).__name__}")
         finally:
             await client.close()
-        if isinstance(answer, HttpAnswer) and answer.status >= 500:
-            return Transient(f"http_{answer.status}", answer.retry_after_s)
-        return answer.verdict if isinstance(answer, HttpAnswer) else answer
+        if not isinstance(answer, HttpAnswer):
+            return answer
+        return Transient(f"http_{answer.status}", answer.retry_after_s) if answer.status >= 500 else answer.verdict
 
     def _count_dropped(self, notifications: int, reason: str) -> None:
         if notifications:
@@ -273,43 +307,33 @@ class Webhooks:
             for webhook in self._webhooks:
                 webhook.start()
         except BaseException:
-            await self._close_all(0)
+            await self.close(0)
             raise
         with self._lock:
             self._loop = asyncio.get_running_loop()
 
     def put(self, regressions: Sequence[Regression]) -> None:
         """Announce regressions that began, changed or ended; before `start` and after `close` they are ignored."""
-        self._put(regressions, is_known=False)
+        self._hand_over(lambda webhook: webhook.put(regressions))
 
     def notify(self, notices: Sequence[Notice]) -> None:
         """Announce failed runs to the webhooks that want them; before `start` and after `close` they are ignored."""
+        self._hand_over(lambda webhook: webhook.notify(notices))
+
+    def set_active(self, regressions: Sequence[Regression]) -> None:
+        """Take, after a restart, the lasting regressions that an earlier process announced."""
+        self._hand_over(lambda webhook: webhook.set_active(regressions))
+
+    def _hand_over(self, take: Callable[[_Webhook], None]) -> None:
         with self._lock:
             if self._loop is not None:
                 for webhook in self._webhooks:
-                    self._loop.call_soon_threadsafe(webhook.notify, notices)
-
-    def set_active(self, regressions: Sequence[Regression]) -> None:
-        """Take, after a restart, the regressions that an earlier process announced and that last."""
-        self._put(regressions, is_known=True)
+                    self._loop.call_soon_threadsafe(take, webhook)
 
     async def close(self, timeout_s: float) -> None:
-        """Send what waits within the time, and drop the rest. Lasting alerts are not resolved. Works twice, and without a start."""
+        """Send the waiting requests within the time, and drop the rest. Lasting alerts are not resolved. Works twice, and without a start."""
         with self._lock:
             # Regressions that were put before come first.
             self._loop = None
         await asyncio.sleep(0)
-        await self._close_all(timeout_s)
-
-    def _put(self, regressions: Sequence[Regression], *, is_known: bool) -> None:
-        with self._lock:
-            if self._loop is not None:
-                for webhook in self._webhooks:
-                    self._loop.call_soon_threadsafe(webhook.put, regressions, is_known)
-
-    async def _close_all(self, timeout_s: float) -> None:
         await asyncio.gather(*(webhook.close(timeout_s) for webhook in self._webhooks))
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

@@ -1,20 +1,21 @@
 """Turns an inquiry into outcomes, without I/O: the questions, the decision to ask again, and the outcome of a verdict.
 
 Evaluators and verdicts are not trusted: exceptions become `Errored`, an endless evaluator is cut off, a verdict may be of any size.
+Imports neither asyncio nor a provider: commands without a judge load this module, too.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from json import dumps
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge import on_demand
-from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.model.errors import EvaluationError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject, nests_too_deep
-from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question, reason_in
+from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator, Question, reason_in
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.ports import Evaluation
@@ -22,6 +23,44 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 
 _MAX_DEPTH = 32
 _MAX_PROBLEM = 500
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """The answer of a judge; `problem` is why it holds no verdict, `text` is the text that the model wrote, where known.
+    Tokens are `None` where not reported; `raw` is the client's own reply, for the next request of the conversation.
+    """
+
+    verdict: Json
+    problem: str | None = None
+    text: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    raw: object = None
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """One reply without a valid verdict, and its problem."""
+
+    reply: Reply
+    problem: str
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """A question, with the exchanges that have led to nothing so far."""
+
+    question: Question
+    exchanges: tuple[Exchange, ...] = ()
+
+
+class Client(Protocol):
+    """One way to a judge model; used by one event loop."""
+
+    async def ask(self, request: Request) -> Reply:
+        """Send the request once. Raises `JudgeCallError`; anything else it raises is reported by its type alone."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections. May be called twice."""
 
 
 class VerdictForm:
@@ -59,8 +98,11 @@ def questions(inquiry: Inquiry, max_empty: int = _MAX_EMPTY) -> Iterator[tuple[T
     if inquiry.settled is not None:
         yield None, inquiry.settled
         return
-    targets = _Targets(inquiry)
-    empty = 0
+    is_by_call = inquiry.evaluator.level == "call"
+    # Each call is judged once, so that a never-ending evaluator runs out of calls.
+    unjudged = {id(call) for call in inquiry.trajectory.calls}
+    asked_so_far = empty = 0
+    is_open = True
     try:
         for asking in inquiry.evaluator.questions(inquiry.trajectory, inquiry.expected):
             if asking is None:
@@ -70,8 +112,22 @@ def questions(inquiry: Inquiry, max_empty: int = _MAX_EMPTY) -> Iterator[tuple[T
                     return
                 continue
             call, asked = asking
-            problem = targets.problem(call, asked)
-            if problem is not None:
+            asked_so_far += 1
+            problem = ""
+            if not isinstance(cast("object", asked), Question | Scored | NotEvaluated | Errored):
+                problem = "the evaluator yielded something that is neither a question nor an outcome"
+            elif not is_by_call:
+                if asked_so_far > _MAX_QUESTIONS:
+                    problem = f"the evaluator asked more than {_MAX_QUESTIONS} questions"
+            elif call is None:
+                if isinstance(asked, Question | Scored) or not is_open:
+                    problem = "the evaluator judged the trajectory where it declares to judge calls"
+                is_open = False
+            elif id(call) not in unjudged:
+                problem = "the evaluator judged a call twice or one that is not there"
+            else:
+                unjudged.discard(id(call))
+            if problem:
                 yield _errored("invalid_outcome", problem)
                 return
             yield call, asked
@@ -121,7 +177,7 @@ def outcome_of(evaluator: JudgeEvaluator, question: Question, verdict: JsonObjec
 
 
 def outcomes_of(inquiry: Inquiry, judged: Sequence[Judged]) -> tuple[Judged, ...]:
-    """Make the outcomes of an inquiry from those of its questions."""
+    """Make the outcomes of an inquiry from the outcomes of its questions."""
     if inquiry.evaluator.level == "call" or inquiry.settled is not None or not judged:
         return tuple(judged)
     try:
@@ -130,30 +186,27 @@ def outcomes_of(inquiry: Inquiry, judged: Sequence[Judged]) -> tuple[Judged, ...
         return (_raised(error),)
 
 
-class _Targets:
-    """Sees that each call is judged once, so that a never-ending evaluator runs out of calls."""
+class DisabledJudges:
+    """Implements `model.judging.Judging` without asking: answers with `judge_budget` at once; `explanation` gives the reason."""
 
-    def __init__(self, inquiry: Inquiry) -> None:
-        self._is_by_call = inquiry.evaluator.level == "call"
-        self._calls = {id(call) for call in inquiry.trajectory.calls}
-        self._left = _MAX_QUESTIONS
-        self._is_open = True
+    def __init__(self, explanation: str) -> None:
+        self._outcome = NotEvaluated(reason="judge_budget", explanation=explanation)
+        self._done: list[Answers] = []
 
-    def problem(self, call: ToolCall | None, asked: object) -> str | None:
-        if not isinstance(asked, Question | Scored | NotEvaluated | Errored):
-            return "the evaluator yielded something that is neither a question nor an outcome"
-        if not self._is_by_call:
-            self._left -= 1
-            return None if self._left >= 0 else f"the evaluator asked more than {_MAX_QUESTIONS} questions"
-        if call is None:
-            if isinstance(asked, Question | Scored) or not self._is_open:
-                return "the evaluator judged the trajectory where it declares to judge calls"
-            self._is_open = False
-            return None
-        if id(call) not in self._calls:
-            return "the evaluator judged a call twice or one that is not there"
-        self._calls.discard(id(call))
-        return None
+    def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
+        """Answer the inquiries."""
+        self._done.append(settled(trajectory, inquiries, self._outcome))
+
+    def take(self) -> list[Answers]:
+        """Return the answers since the last time."""
+        done, self._done = self._done, []
+        return done
+
+
+def settled(trajectory: Trajectory, inquiries: Sequence[Inquiry], outcome: Outcome) -> Answers:
+    """Answer all unsettled inquiries with the same outcome."""
+    answers = tuple((inquiry, ((None, inquiry.settled or outcome),)) for inquiry in inquiries)
+    return Answers(trajectory=trajectory, answers=answers)
 
 
 def _raised(error: Exception) -> Judged:

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from toolgauge.judge.client import Client, Reply, Request
-from toolgauge.judge.inquiry import dialogue, outcome_of
+from toolgauge.judge.inquiry import Client, Reply, Request, dialogue, outcome_of
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.errors import JudgeCallError
 from toolgauge.model.json import JsonObject
@@ -28,7 +27,7 @@ _STEP_S = 6.0
 
 
 class RateLimit:
-    """At most `per_minute` calls in any minute; `None` is no bound."""
+    """At most `per_minute` calls in any minute; `None` sets no bound."""
 
     def __init__(self, per_minute: int | None) -> None:
         self._per_minute = per_minute
@@ -47,7 +46,7 @@ class RateLimit:
 
 
 class Budget:
-    """At most `per_hour` in any hour, reservations included; `None` is no bound."""
+    """At most `per_hour` in any hour, reservations included; `None` sets no bound."""
 
     def __init__(self, per_hour: float | None) -> None:
         self._per_hour = per_hour
@@ -160,7 +159,7 @@ class JudgeModel:
             exchange.close()
 
     def _by_line(self, text: str) -> str:
-        """Mask each line by itself: a secret that never ends in one quoted text may not swallow what stands below."""
+        """Mask each line by itself: a secret that never ends in one quoted text may not swallow the next lines."""
         return "\n".join(map(self._redact, text.split("\n")))
 
     async def _replied(self, request: Request) -> Reply | Outcome:

@@ -4,12 +4,12 @@ A question is built only when a call is free, so prompts in memory are as few as
 """
 
 import asyncio
+import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import TypeVar
 
-from toolgauge.judge.client import Client
-from toolgauge.judge.disabled import settled
-from toolgauge.judge.inquiry import outcomes_of, questions
+from toolgauge.judge.inquiry import Client, Reply, Request, outcomes_of, questions, settled
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.content import Recorded, Unparsed
@@ -27,6 +27,71 @@ _FULL = NotEvaluated(reason="overload", explanation="the queue of the judges was
 _ENDED = NotEvaluated(reason="incomplete", explanation="judging was ended before it was done")
 _CANCELLED = Errored(error_type="cancelled", message="the call to the judge was cancelled")
 _CANCEL_S = 2.0
+_CLOSE_S = 2.0
+
+_T = TypeVar("_T")
+
+
+async def _contained(work: Coroutine[object, object, _T]) -> _T:
+    """Let a client raise no exception that would end the loop."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(type(error).__name__) from error
+
+
+class ClientThread:
+    """Implements `Client` on an event loop and a thread of its own, from the first request to `close`.
+    Libraries of providers work for tens of milliseconds a call: on the loop that receives spans, every sender would wait.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    async def ask(self, request: Request) -> Reply:
+        """Have the client send the request; giving up here gives up there."""
+        loop = self._loop or self._begin()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_contained(self._client.ask(request)), loop))
+
+    async def close(self) -> None:
+        """Close the connections and end the thread. May be called twice."""
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is None or thread is None:
+            if not self._is_closed:
+                self._is_closed = True
+                await self._client.close()
+            return
+        self._is_closed = True
+        closing = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_contained(self._client.close()), loop))
+        await asyncio.wait([closing], timeout=_CLOSE_S)
+        loop.call_soon_threadsafe(loop.stop)
+        await asyncio.to_thread(thread.join, _CLOSE_S)
+
+    def _begin(self) -> asyncio.AbstractEventLoop:
+        loop = self._loop = asyncio.new_event_loop()
+
+        async def ended() -> None:
+            tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        def run() -> None:
+            try:
+                loop.run_forever()
+            finally:
+                loop.run_until_complete(ended())
+                loop.run_until_complete(loop.shutdown_asyncgens())
+                loop.close()
+
+        # A daemon thread: a hanging library must not keep the process alive.
+        self._thread = threading.Thread(target=run, name="toolgauge-judges", daemon=True)
+        self._thread.start()
+        return loop
 
 
 class _OpenInquiry:

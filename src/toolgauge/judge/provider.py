@@ -44,8 +44,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from toolgauge.judge.client import Exchange, Reply, Request
-from toolgauge.judge.inquiry import MAX_REASKS
+from toolgauge.judge.inquiry import MAX_REASKS, Exchange, Reply, Request
 from toolgauge.judge.reply_reader import Unread, json_format, read_reply, text_format
 from toolgauge.judge.settings import Output
 from toolgauge.model.errors import ConfigError, JudgeCallError
@@ -59,7 +58,7 @@ _MAX_ERROR = 10_000
 _TALKATIVE = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2", "pydantic_ai")
 # Asked for in this order where `judge.output` does not choose; plain text is the last resort.
 _FIRST_OUTPUTS: Sequence[Output] = ("tool", "json")
-# A provider without tool calls or JSON answers with one of these, and names what it does not support; 501 says it all.
+# A provider without tool calls or JSON answers with one of these, and names the missing feature; 501 names none.
 _UNSUPPORTED_STATUS = frozenset({400, 404, 405, 415, 422, 500, 501})
 _UNSUPPORTED = {
     "tool": re.compile(r"tool|function", re.IGNORECASE),
@@ -73,6 +72,7 @@ _REFUSED = re.compile(
 # The library would take an unfinished thought for the answer: tags that never occur leave thoughts to our own reader.
 _WHOLE_TEXT = ModelProfile(thinking_tags=("\ue000", "\ue001"))
 _OPENAI = ("openai:", "openai-chat:")
+_NOT_ACCEPTED = "the provider does not accept `judge.output"
 
 
 class ProviderClient:
@@ -127,7 +127,7 @@ class ProviderClient:
             if output == "text":
                 raise
             # The library knows of some models that they have no tools.
-            raise _UnsupportedOutputError("unsupported_output", _unsupported_message(output)) from None
+            raise _UnsupportedOutputError("unsupported_output", f"{_NOT_ACCEPTED}: {output}`") from None
         except AgentRunError:
             raise JudgeCallError("invalid_response", "the provider sent a response that cannot be read") from None
         verdict, problem = _verdict(request.question, response, output)
@@ -223,10 +223,6 @@ async def _bound(response: httpx2.Response) -> None:
 
 class _UnsupportedOutputError(JudgeCallError):
     """The provider does not take requests with this output."""
-
-
-def _unsupported_message(output: Output) -> str:
-    return f"the provider does not accept `judge.output: {output}`"
 
 
 def _parameters(question: Question, output: Output) -> ModelRequestParameters:
@@ -325,13 +321,19 @@ def _failure(error: ModelAPIError, output: Output) -> JudgeCallError:
         if isinstance(cause, JudgeCallError):
             return cause
         cause = cause.__cause__ or cause.__context__
+    # The provider rejects the output and not the question: its answer names an output that it does not take.
+    named, is_unsupported = _UNSUPPORTED.get(output), False
+    if named is not None and isinstance(error, ModelHTTPError) and error.status_code in _UNSUPPORTED_STATUS:
+        answer = str(error.body)[:_MAX_ERROR]
+        names_output = named.search(answer) is not None and _REFUSED.search(answer) is not None
+        is_unsupported = error.status_code == 501 or names_output
     match error:
         case ModelRateLimitError():
             kind, message = "rate_limited", "the provider takes no more calls for now"
         case ModelAuthenticationError():
             kind, message = "authentication", "the provider does not accept the key"
-        case ModelHTTPError(status_code=status) if _is_unsupported(error, output):
-            return _UnsupportedOutputError(f"http_{status}", f"{_unsupported_message(output)} (status {status})")
+        case ModelHTTPError(status_code=status) if is_unsupported:
+            return _UnsupportedOutputError(f"http_{status}", f"{_NOT_ACCEPTED}: {output}` (status {status})")
         case ModelHTTPError(status_code=status):
             kind, message = f"http_{status}", f"the provider answered with status {status}"
         case ModelConnectionError():
@@ -339,12 +341,3 @@ def _failure(error: ModelAPIError, output: Output) -> JudgeCallError:
         case _:
             kind, message = "provider_error", "the provider answered with an error"
     return JudgeCallError(kind, message, retry_after_s=error.retry_after)
-
-
-def _is_unsupported(error: ModelHTTPError, output: Output) -> bool:
-    """Return whether the provider rejects the output and not the question: its answer names one that it does not take."""
-    named = _UNSUPPORTED.get(output)
-    if named is None or error.status_code not in _UNSUPPORTED_STATUS:
-        return False
-    answer = str(error.body)[:_MAX_ERROR]
-    return error.status_code == 501 or (named.search(answer) is not None and _REFUSED.search(answer) is not None)

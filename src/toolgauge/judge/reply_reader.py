@@ -46,7 +46,10 @@ def read_reply(text: str, form: JsonObject) -> JsonObject | Unread:
         if brace and written is None:
             return Unread("the verdict is not valid JSON")
     name, scale = _deciding(form) or ("", None)
-    bare = [] if scale is None else [_bare(line, name) for line in before.splitlines() if line.strip()]
+    # A line without markup and a word for the verdict: `yes` of "**Answer:** yes.".
+    noun = re.compile(rf"(?i)\A(?:final )?(?:answer|verdict|score|{re.escape(name)})[\s*_`]*[:=]")
+    lines = [noun.sub("", line.strip(_MARKUP)) for line in before.splitlines() if line.strip()]
+    bare = [] if scale is None else [line.rstrip(f"{_MARKUP}.!").lstrip(_MARKUP) for line in lines]
     stated = [] if scale is None else [value for line in bare if (value := scale.read(line)) is not None]
     verdict: JsonObject
     if written is None:
@@ -67,13 +70,12 @@ def read_reply(text: str, form: JsonObject) -> JsonObject | Unread:
         verdict = {one: entry for one, entry in fitting.items() if one in properties or not is_closed}
     if any(value != verdict.get(name) for value in stated):
         return Unread(_SEVERAL)
-    return _explained(verdict, before.strip(), form) if before.strip() else verdict
-
-
-def _bare(line: str, name: str) -> str:
-    """Take markup and a word for the verdict off a line: `yes` of "**Answer:** yes."."""
-    noun = rf"(?i)\A(?:final )?(?:answer|verdict|score|{re.escape(name)})[\s*_`]*[:=]"
-    return re.sub(noun, "", line.strip(_MARKUP)).rstrip(f"{_MARKUP}.!").lstrip(_MARKUP)
+    required = form.get("required")
+    if before.strip() and isinstance(required, list):
+        # Required texts that decide nothing, such as the reasoning, are filled with the text around the verdict.
+        missing = [one for one, schema in _properties(form).items() if one in required and _is_free_text(schema)]
+        return {**dict.fromkeys([one for one in missing if one not in verdict], before.strip()), **verdict}
+    return verdict
 
 
 def scale_of(schema: Json) -> Scale | None:
@@ -145,19 +147,8 @@ def fitted(value: Json, schema: Json) -> Json:
             return value
 
 
-def _explained(verdict: JsonObject, around: str, form: JsonObject) -> JsonObject:
-    """Fill required texts that decide nothing, such as the reasoning, with the text around the verdict."""
-    required = form.get("required")
-    missing = [
-        name
-        for name, schema in _properties(form).items()
-        if name not in verdict and isinstance(required, list) and name in required and _is_free_text(schema)
-    ]
-    return {**dict.fromkeys(missing, around), **verdict}
-
-
 def _deciding(form: JsonObject) -> tuple[str, Scale] | None:
-    """Return the one property that is no free text, with its scale; `None` where plain text cannot fill the form."""
+    """Return the one property other than free text, with its scale; `None` where plain text cannot fill the form."""
     deciding = [(name, schema) for name, schema in _properties(form).items() if not _is_free_text(schema)]
     if len(deciding) != 1:
         return None
@@ -215,5 +206,5 @@ def _finite(written: str) -> float:
     return number
 
 
-# Names that are there twice may be two verdicts. Line breaks inside of texts are not JSON, and no reason to ask again.
+# A name given twice may be two verdicts. Line breaks inside of texts are not JSON, and no reason to ask again.
 _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite, strict=False)

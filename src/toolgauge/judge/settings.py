@@ -1,4 +1,4 @@
-"""The section `judge`: which model is asked, where it is, and what it may cost."""
+"""The section `judge`: the model that evaluators ask, its place, and its bounds."""
 
 from typing import Annotated, Literal, TypeAlias
 

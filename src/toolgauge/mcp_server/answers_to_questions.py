@@ -13,12 +13,11 @@ from typing import Annotated, Literal
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolgauge.authoring.documents import document
+from toolgauge.authoring.documents import criteria_lines, document
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
-from toolgauge.authoring.learner import Options, Wanted, learn_recording
-from toolgauge.authoring.reference_text import criteria_lines
-from toolgauge.authoring.tasks import Choice, Counted, choose_runs
+from toolgauge.authoring.learner import Wanted, learn_recording
+from toolgauge.authoring.runs import Choice, choose_runs
 from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
 from toolgauge.mcp_server.plain_text import as_json, cut, joined, within_room
@@ -35,14 +34,13 @@ from toolgauge.mcp_server.scored_recordings import (
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recordings.comparison import BASE, FILTERED, NEW, compare, set_beside
+from toolgauge.recordings.comparison import BASE, FILTERED, NEW, Question, Verdict, compare, set_beside
 from toolgauge.recordings.comparison import Filters as StreamFilters
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
 from toolgauge.recordings.conversation_means import Observations
 from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.verdict import Question, Verdict
 from toolgauge.report.explanations import live_outcome
 from toolgauge.report.terminal import counted, printable
 from toolgauge.report.trajectory_rows import MAX_TEXT, Filters
@@ -279,7 +277,7 @@ class Answers:
         if not learner.calls:
             why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
             raise RecordingError(why, hint="`diagnose_recording` shows the reason")
-        found = learner.result(Options(requirements=Requirements(runs=min_runs)))
+        found = learner.result(Requirements(runs=min_runs))
         notes = [
             f"{summary.service or '(no service name)'}: {summary.runs} runs, {summary.calls} calls, "
             f"{counted(summary.criteria, 'criterion', 'criteria')}"
@@ -302,10 +300,9 @@ class Answers:
                 hint="the person who runs this server shows them with `toolgauge mcp --set redact.values=show`, or calls "
                 "`toolgauge expect`; without `passed`, criteria are learned that hold no values",
             )
-        counting = Counted()
-        chooser = choose_runs(work.requests(files), choice, counting, whole.config, whole.criteria)
+            chooser = choose_runs(work.requests(files), choice, whole.config, whole.criteria)
         found = document(
-            chooser.tasks(), tools=counting.tools, case_key=counting.case_key, is_promoted=False, is_one_criterion=False
+            chooser.tasks(), tools=choice.tools, case_key=choice.case_key, is_promoted=False, is_one_criterion=False
         )
         notes = [f"left out: {line}" for line in chooser.left_out]
         notes.append("calls that change state are expected; comments name what was left free, and why")

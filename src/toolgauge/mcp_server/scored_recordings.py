@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
-from toolgauge.authoring.tasks import with_runs_put_together
+from toolgauge.authoring.runs import with_runs_put_together
 from toolgauge.config.load import FileState, Sources, find_sources
 from toolgauge.config.model import Config
 from toolgauge.export.redact import Redactor

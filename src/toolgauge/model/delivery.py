@@ -72,7 +72,7 @@ NO_ENTRY: JournalRow = 0
 
 
 class MessageConsumer(Protocol):
-    """Takes export requests from a message broker, which keeps those that are not taken."""
+    """Takes export requests from a message broker, which keeps all others."""
 
     async def consume_message(self, signal: Signal, body: bytes, sender: str, message: BrokerMessage) -> Answer:
         """Answer whether the request was taken; without room for it, it is never passed on unread, but refused."""
@@ -129,5 +129,5 @@ class Outbox(Protocol):
         ...
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Queue the request; False when there is no room (nothing was taken then, and nothing counted)."""
+        """Queue the request; False without room (nothing was taken then, and nothing counted)."""
         ...

@@ -64,14 +64,14 @@ def reported_failure(value: JsonObject, tool: str, arguments: Json, *, changes_s
     ]
     if not signs or any(isinstance(one, dict | list) for one in beside):
         return None
-    # A value that the call was given is no data.
+    # Values that the call was given do not count as data.
     added = [one for one in beside if str(one) not in given]
     if not signs.isdisjoint(_ERRORS):
         is_failure = len(added) <= _MAX_BESIDE
     elif not signs.isdisjoint(_FLAGS):
         is_failure = all(isinstance(one, str) and _SENTENCE.search(one) for one in added)
     else:
-        # The state of a record that was asked for stands beside what names the record.
+        # The state of a requested record is beside the name of the record.
         is_own = changes_state or any(_plain(value[name]) == "error" for name in signs)
         is_failure = not (added if is_own else beside)
     return _error(value) if is_failure else None
@@ -88,9 +88,7 @@ def _fails(name: str, value: JsonObject) -> bool | None:
     if isinstance(sign, str):
         return True if text not in _NO_FAILURES and _MEANINGS.get(text, True) else None
     # A number is a measure unless words explain it: `{"mean": 3.1, "error": 0.02}`.
-    is_measure = (
-        isinstance(sign, int | float) and not isinstance(sign, bool) and not isinstance(value.get("message"), str)
-    )
+    is_measure = type(sign) in (int, float) and not isinstance(value.get("message"), str)
     return True if any(islice(leaves(sign), _MAX_LEAVES)) and not is_measure else None
 
 

@@ -18,7 +18,7 @@ class ToolgaugeError(Exception):
         self.message = message
         self.hint = hint
         if hint is not None:
-            # For programs: it stands below the error in a traceback.
+            # For programs: a traceback shows it below the error.
             self.add_note(f"hint: {hint}")
 
 
@@ -59,7 +59,7 @@ class StateError(Exception):
 
 
 class ExpressionError(Exception):
-    """An expression could not be evaluated. The text holds no value of what it was evaluated for."""
+    """An expression could not be evaluated. The text holds no value from a trajectory."""
 
 
 class EvaluationError(Exception):

@@ -25,7 +25,7 @@ class ExpectedCall(Struct, frozen=True, kw_only=True):
     optional: bool = False
     repeat: tuple[int, int] = (1, 1)
     group: int | None = None
-    # What kind of tool a case says it is, where that is no function.
+    # The kind of tool that a case names, where it is not a function.
     tool_type: str = ""
 
 

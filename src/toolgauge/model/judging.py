@@ -16,7 +16,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 class Question(Struct, frozen=True, kw_only=True):
     """One request to a judge model; `form` is the JSON Schema of the verdict, `notes` go into the explanation of the outcome.
 
-    Text from spans stands in `prompt` only as quoted material, each text on one line (as JSON): secrets are masked line by line.
+    Text from spans is in `prompt` only as quoted material, each text on one line (as JSON): secrets are masked line by line.
     """
 
     instructions: str
@@ -50,7 +50,7 @@ class JudgeEvaluator(Protocol):
         ...
 
     def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """Make one outcome of those of all questions, in their order; asked for at level `trajectory` only."""
+        """Make one outcome of all questions' outcomes, in their order; asked for at level `trajectory` only."""
         ...
 
 
@@ -64,12 +64,12 @@ class Inquiry(Struct, frozen=True, kw_only=True, eq=False):
     settled: Outcome | None = None
 
 
-# What came of one question, with the judged call (`None` for the trajectory).
+# The outcome of one question, with the judged call (`None` for the trajectory).
 Judged: TypeAlias = tuple[ToolCall | None, Outcome]
 
 
 class Answers(Struct, frozen=True, kw_only=True, eq=False):
-    """What came of all inquiries about a trajectory, in their order."""
+    """The outcomes of all inquiries about a trajectory, in their order."""
 
     trajectory: Trajectory
     answers: tuple[tuple[Inquiry, tuple[Judged, ...]], ...]
@@ -82,7 +82,7 @@ class Judging(Protocol):
         """Take the inquiries about one trajectory; without room, their outcomes are `overload`."""
 
     def take(self) -> list[Answers]:
-        """Hand over what has been answered since the last time."""
+        """Hand over the answers since the last call."""
         ...
 
 

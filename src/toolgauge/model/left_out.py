@@ -34,7 +34,7 @@ RememberedEffects: TypeAlias = tuple[bytes, tuple[UserText, ...]]
 class EarlierValues(Struct, frozen=True, gc=False):
     """Sorted 4-byte hashes of the ids and numbers in earlier traces; `gap` is the reason why some may be missing.
 
-    `effects` are those of calls, as `score.effects` writes them; `user_texts` are those since.
+    `effects` are the effects of calls, as `score.effects` writes them; `user_texts` came later.
     """
 
     hashes: bytes = b""
@@ -70,13 +70,13 @@ def marked(kind: MarkKind, word: bytes = b"") -> bytes:
 
 
 HASH_BYTES = 8
-# Stands in the middle of a text that was cut. Of even length, as the lengths that texts are cut to.
+# In the middle of a text that was cut. Of even length, as the lengths that texts are cut to.
 MARK = "[... left out ...]"
 _MAX_LENGTH = 64
-# A word with a digit and what it is joined to: `A-17`, `order:A-17`, `2026-05-01`, `19.99`. Bounded and possessive:
+# A word with a digit and the words joined to it: `A-17`, `order:A-17`, `2026-05-01`, `19.99`. Bounded and possessive:
 # hostile text is walked once.
 _TOKEN = re.compile(r"(?<!\w)(?:[^\W\d]++[.:/@+-]){0,4}+[^\W\d]*+\d\w*+(?:[.:/@+-]\w++)*+")
-# Where a token is taken apart: what one text joins, another writes alone.
+# Where a token is taken apart: one text joins words that another writes alone.
 _JOINTS = (re.compile(r"[:/@+]"), re.compile(r"[.:/@+-]"), re.compile(r"\D+"))
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"\w")
@@ -97,11 +97,11 @@ class LeftOut(Struct, frozen=True, kw_only=True):
         match = _TOKEN.search(value) if len(value) <= _MAX_LENGTH else None
         if match is None:
             return None
-        # Of several words only those with digits can be looked up.
+        # Of several words only the ones that have digits can be looked up.
         is_alone = _WORD.search(value, 0, match.start()) is None and _WORD.search(value, match.end()) is None
         if is_alone and self._has(match[0]):
             return True
-        # A text may have joined it to other things; its numbers would be there all the same.
+        # A text may have joined it to other things; its numbers would still be found.
         return False if self.is_complete and not all(self._has(number) for number in _NUMBER.findall(value)) else None
 
     def _has(self, token: str) -> bool:
@@ -116,7 +116,7 @@ NOTHING_LEFT_OUT = LeftOut()
 
 
 def is_cut(text: str) -> bool:
-    """Return whether a text was cut already: by its form alone, which is the same whatever came before it."""
+    """Return whether a text was cut already: by its form alone, which does not depend on the text before."""
     begin = (len(text) - len(MARK)) // 2
     return begin > 0 and len(text) % 2 == 0 and text.startswith(MARK, begin)
 

@@ -37,7 +37,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _STARTS = ("{", "[", "(", "'", '"')
 _SCALARS: dict[str, Json] = {"None": None, "True": True, "False": False}
 
-# Under which key an object of a repr says what it is.
+# The key of the class in an object that is read from a repr.
 CLASS = "__class__"
 
 _STRING = r"""[bBuU]?(?:'[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*")"""
@@ -149,7 +149,7 @@ class _Rewriting(Struct):
 
 
 def parse_repr(text: str) -> Json:
-    """Read the repr; raise `ValueError` when it is none, or too large."""
+    """Read the repr; raise `ValueError` for any other or too large text."""
     if len(text) > MAX_TEXT:
         raise ValueError("too large")
     state = _Rewriting()
@@ -157,7 +157,7 @@ def parse_repr(text: str) -> Json:
 
 
 def parse_fields(text: str) -> JsonObject:
-    """Read `content='hi' name='x'`, the fields of an object as pydantic prints it; raise `ValueError` when it is none."""
+    """Read `content='hi' name='x'`, the fields of an object as pydantic prints it; raise `ValueError` for any other text."""
     if len(text) > MAX_TEXT:
         raise ValueError("too large")
     state = _Rewriting()

@@ -40,7 +40,7 @@ _DIGEST = "|".join(rf"[{digits}]{{{size}}}" for size in (128, 96, 64, 56, 40, 32
 _REDACTED = re.compile(rf"\*{{3,}}|(?:{_MARKED})|_{{0,2}}(?:redacted|elided)_{{0,2}}", re.IGNORECASE)
 _VALUE = re.compile(
     rf"(?i:{_MARKED})|(?i:redacted|elided)|[\[<{{]{{1,2}}{_ENTITY}(?:_\d+)?[\]>}}]{{1,2}}|[\[<]{_ENTITY_IN_LOWER_CASE}[\]>]"
-    # What is left of a value around asterisks; letters alone.
+    # The rest of a value around asterisks; letters alone.
     rf"|{_PARTS}|{_BULLETS}|(?=\S*\*{{3}})\S+"
     r"|[xX]{4,}|[xX]{3,}(?:[- ][xX]{2,})+(?:[- ]?\d{1,4})?|(?:[xX]{4}[- ]?)+\d{1,4}"
 )
@@ -79,7 +79,7 @@ def is_digest(text: str) -> bool:
 
 # `complete`: a whole object or list; `cut`: valid, and its end is missing.
 Extent: TypeAlias = Literal["complete", "cut", "broken"]
-# What may follow: an entry, which may be missing right behind the bracket; `:` or, behind a mask, the next member.
+# The next token: an entry, which may be missing right behind the bracket; `:` or, behind a mask, the next member.
 _Next: TypeAlias = Literal["first", "entry", "colon", "colon or comma", "value", "comma"]
 
 # Shorter texts reach such a length by chance.
@@ -119,7 +119,7 @@ _MARKER = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_MARKER = 200
-# Each way to repair a text walks all of it.
+# Each way to repair a text walks the whole text.
 _LONGEST_MASKED = 100_000
 _HALF_CHARACTER = re.compile("[\ufffd\ud800-\udfff]")
 _BEGINS_JSON = frozenset('{[("')
@@ -143,14 +143,6 @@ def was_cut(text: str) -> bool:
     if not _HALF_CHARACTER.match(text[-1]) and not _has_known_length(text):
         return False
     return extent(stripped) == "cut"
-
-
-def _lengths(text: str) -> tuple[int, int, int]:
-    """Return the length in characters, UTF-8 bytes and UTF-16 units: limits count in any of them."""
-    size = len(text)
-    if text.isascii():
-        return (size, size, size)
-    return (size, len(text.encode("utf-8", "surrogatepass")), size + len(_TWO_UNITS.findall(text)))
 
 
 def is_broken_by_mask(text: str) -> bool:
@@ -190,7 +182,10 @@ def extent(text: str) -> Extent:
 
 
 def _has_known_length(text: str) -> bool:
-    sizes = _lengths(text)
+    # Limits count in characters, UTF-8 bytes or UTF-16 units.
+    sizes = [len(text)] * 3
+    if not text.isascii():
+        sizes[1:] = len(text.encode("utf-8", "surrogatepass")), len(text) + len(_TWO_UNITS.findall(text))
     for size in sizes:
         if size >= _SHORTEST_LIMIT and (0 in (size % 100, size % 64, size & (size + 1)) or size in _ODD_LIMITS):
             return True
@@ -233,7 +228,7 @@ def _walk(text: str) -> tuple[Extent, bool]:
 
 
 def _following(kind: str | None, mark: str, expected: _Next, opened: list[str]) -> _Next | None:
-    """Return what may follow a token; `None` where the token is not allowed."""
+    """Return the next token that is allowed; `None` where this one is not."""
     is_object = bool(opened) and opened[-1] == "{"
     takes_value = expected == "value" or (not is_object and expected in ("first", "entry"))
     match kind:
@@ -241,7 +236,7 @@ def _following(kind: str | None, mark: str, expected: _Next, opened: list[str]) 
             return "comma"
         case "scalar" if expected in ("first", "entry"):
             return "colon"
-        # A mask may stand for a value, a member, or anything between two of them; alone it is not JSON.
+        # A mask may replace a value, a member, or anything between two members; alone it is not JSON.
         case "mask" if opened:
             return "colon or comma" if is_object and expected in ("first", "entry") else "comma"
         case "open" if takes_value:

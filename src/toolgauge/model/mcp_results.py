@@ -71,7 +71,15 @@ class McpResult(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The text of its blocks."""
-        return "\n".join([text for block in self.blocks if (text := _written(block))])
+        texts: list[str] = []
+        for block in self.blocks:
+            written = block
+            # No text for pictures and the like.
+            if isinstance(block, dict) and _type(block) in _BLOCK_TYPES:
+                resource = block.get("resource")
+                written = resource.get("text") if isinstance(resource, dict) else ""
+            texts.append(written if isinstance(written, str) else json.dumps(written))
+        return "\n".join(filter(None, texts))
 
 
 def mcp_result(value: Json) -> McpResult | None:
@@ -137,23 +145,20 @@ class _Reader(msgspec.Struct, frozen=True):
                 return self._with_inner(McpResult(bare), room)
             return self.read(first, room - 1) if len(items) == 1 else None
         if isinstance(first, str):
-            return self._of_texts(items, room) if first.lstrip()[:1] in _BEGINS else None
+            if first.lstrip()[:1] not in _BEGINS:
+                return None
+            # A list of JSON texts: each is a block, or the value in a text block.
+            texts = items[:_MAX_BLOCKS]
+            found = [_decoded(item) if isinstance(item, str) else item for item in texts]
+            if any(read is item for read, item in zip(found, texts, strict=True)):
+                return None
+            return self.read(found, room - 1) or McpResult(tuple(found))
         # LangChain's `content_and_artifact`: the content, and beside it a value that the model does not see.
         artifact = items[1] if len(items) == _PAIR else items
         if not isinstance(first, list) or not (artifact is None or isinstance(artifact, dict)):
             return None
-        found = self.read(first, room - 1)
-        return None if found is None else McpResult(found.blocks, _structured(artifact), found.failed)
-
-    def _of_texts(self, items: list[Json], room: int) -> McpResult | None:
-        """Read a list of JSON texts: each is a block, or the value in a text block."""
-        found: list[Json] = []
-        for item in items[:_MAX_BLOCKS]:
-            read = _decoded(item) if isinstance(item, str) else item
-            if read is item:
-                return None
-            found.append(read)
-        return self.read(found, room - 1) or McpResult(tuple(found))
+        content = self.read(first, room - 1)
+        return None if content is None else McpResult(content.blocks, _structured(artifact), content.failed)
 
     def _of_object(self, value: JsonObject, room: int) -> McpResult | None:
         status, keys = value.get("status"), value.keys() - {"status"}
@@ -266,7 +271,7 @@ def _structured(value: Json) -> Json:
 
 
 def _blocks(value: Json, *, has_bare: bool = False) -> tuple[Json, ...] | None:
-    """Read a list of content blocks; `has_bare`: those of Bedrock, which have no type, are among them."""
+    """Read a list of content blocks; `has_bare`: also Bedrock's, which have no type."""
     if not isinstance(value, list):
         return None
     found: list[Json] = []
@@ -303,11 +308,3 @@ def _is_text_block(item: Json) -> bool:
     # `repr` writes the class, which is proof enough. Empty members are ignored.
     is_class = str(item.get(CLASS)).endswith("TextContent")
     return is_class or all(key in _TEXT_BLOCK for key, member in item.items() if member or member in (False, 0))
-
-
-def _written(block: Json) -> str:
-    """Write a block as text; "" for pictures and the like."""
-    if isinstance(block, dict) and _type(block) in _BLOCK_TYPES:
-        resource = block.get("resource")
-        block = resource.get("text") if isinstance(resource, dict) else ""
-    return block if isinstance(block, str) else json.dumps(block)

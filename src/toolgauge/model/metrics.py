@@ -65,21 +65,30 @@ def _no_clock() -> int:
     return 0
 
 
-class Counter(Struct, kw_only=True):
-    """A sum that only grows. `labels` are attribute names in OTel spelling; a cell's key holds their values.
-
-    An empty label value means that the label is absent. Either added to, or read through `observe` when written out.
-    `created` holds when cells began to count, 0 where no clock was given; `exemplars` the newest one of a cell.
-    """
+class _Instrument(Struct, kw_only=True):
+    """A counter or a gauge. `labels` are attribute names in OTel spelling; a cell's key holds their values."""
 
     name: str
     unit: str
     description: str
     labels: tuple[str, ...] = ()
     cells: dict[Labels, float] = {}
+    observe: Callable[[], Mapping[Labels, float]] | None = None
+
+    def current(self) -> Mapping[Labels, float]:
+        """Read all cells."""
+        return self.observe() if self.observe is not None else self.cells
+
+
+class Counter(_Instrument, kw_only=True):
+    """A sum that only grows.
+
+    An empty label value means that the label is absent. Either added to, or read through `observe` when written out.
+    `created` holds when cells began to count, 0 where no clock was given; `exemplars` the newest one of a cell.
+    """
+
     created: dict[Labels, int] = {}
     exemplars: dict[Labels, Exemplar] = {}
-    observe: Callable[[], Mapping[Labels, float]] | None = None
     clock: Callable[[], int] = _no_clock
     # The worker and the event loop count spans in the same cells; between reading and writing a cell threads may switch.
     _adding: Lock = field(default_factory=Lock)
@@ -95,7 +104,7 @@ class Counter(Struct, kw_only=True):
                 self.exemplars[labels] = exemplar
 
     def begin(self, *cells: Labels) -> None:
-        """Have these cells count from 0, those that do not yet: a counter that appears at 1 has no increase to alert on."""
+        """Make these cells count from 0, unless they count already: a counter that appears at 1 has no increase to alert on."""
         with self._adding:
             for labels in cells:
                 if labels not in self.cells:
@@ -114,28 +123,13 @@ class Counter(Struct, kw_only=True):
         """Read one cell; 0 when nothing was added."""
         return self.cells.get(labels, 0)
 
-    def current(self) -> Mapping[Labels, float]:
-        """Read all cells."""
-        return self.observe() if self.observe is not None else self.cells
 
-
-class Gauge(Struct, kw_only=True):
+class Gauge(_Instrument, kw_only=True):
     """A value that moves; either `set`, or read through `observe` when written out."""
-
-    name: str
-    unit: str
-    description: str
-    labels: tuple[str, ...] = ()
-    cells: dict[Labels, float] = {}
-    observe: Callable[[], Mapping[Labels, float]] | None = None
 
     def set(self, value: float, labels: Labels = ()) -> None:
         """Set one cell."""
         self.cells[labels] = value
-
-    def current(self) -> Mapping[Labels, float]:
-        """Read all cells."""
-        return self.observe() if self.observe is not None else self.cells
 
 
 class Histogram(Struct, kw_only=True):

@@ -52,7 +52,7 @@ _BETWEEN, _REPLACED = re.compile(r"[\W_]+"), re.compile(r"[^A-Za-z0-9]+")
 # Between the name of a server and that of its tool; a single `_` separates words as well.
 _OF_SERVER = re.compile(r"__|[./:-]")
 _MCP = re.compile(r"mcp(?![A-Za-z0-9])", re.IGNORECASE)
-# What stands at the end of a name that was cut, so that two such names differ.
+# At the end of a name that was cut, so that two such names differ.
 _HASH = re.compile(r"[^A-Za-z0-9]?(?=[0-9A-Za-z]{0,11}[0-9])[0-9A-Za-z]{4,12}$")
 
 

@@ -1,4 +1,4 @@
-"""Single runs that are announced to people: failed ones, and those that still run and fail already."""
+"""Single runs that are announced to people: failed ones, and open ones that fail already."""
 
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias
@@ -30,9 +30,9 @@ Counts: TypeAlias = tuple[int, int]
 
 
 class OpenCall(Struct, frozen=True, kw_only=True):
-    """A call of a run that has not ended. All counts include it, and are the least that there can be.
+    """A call of a run that has not ended. All counts include it, and can only grow.
 
-    `identical` are equal calls with nothing changed in between; `effects` those that worked, whatever they returned, with no
+    `identical` are equal calls with nothing changed in between; `effects` successful ones, with any result and no
     other state-changing call in between. `by_tool` counts the calls of the run, and `elapsed_ns` is the time from its first one.
     """
 
@@ -53,5 +53,5 @@ class LooksAtOpenRuns(Protocol):
     """An evaluator that finds failures of runs that have not ended."""
 
     def while_open(self, call: OpenCall) -> str | None:
-        """Return why the run fails whatever comes next; `None` where that is not certain."""
+        """Return why the run is certain to fail; `None` where it is not certain."""
         ...

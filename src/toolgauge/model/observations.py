@@ -55,7 +55,7 @@ class AgentRun(Struct, frozen=True, kw_only=True, gc=False):
     named_by_id: bool = False
 
 
-# Why the output of a model is no whole answer: it has neither text nor calls, or its finish reason says so.
+# Why the output of a model is not a whole answer: it has neither text nor calls, or its finish reason says so.
 Ending: TypeAlias = Literal["empty", "length", "content_filter", "refusal"]
 
 
@@ -65,8 +65,7 @@ class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     `ending` is `None` for a whole answer, and where nothing was recorded.
     `stopped_for_tools` when its finish reason says that it asked for tools, whether or not the calls were recorded.
     `may_repeat` when its operation is not known as a model's: its output may be that of another span.
-    Tokens are those that it took by its producer's count, `None` when not recorded. `may_add_up` when they may include those
-    of earlier calls beside it.
+    Tokens are its producer's count, `None` when not recorded. `may_add_up` when they may include earlier calls' tokens.
     """
 
     agent: str | None = None
@@ -88,7 +87,7 @@ class CallRequested(Struct, frozen=True, kw_only=True, gc=False):
     agent: str | None = None
     # False when the producer says that it could not use the request (LangChain's `invalid_tool_calls`).
     usable: bool = True
-    # On a span that sums up several outputs: which of them, in their order; `None` when it does not tell.
+    # The number of the output on a span that sums up several; `None` when not recorded.
     output: int | None = None
     # The producer marks the tool as one that the model's provider runs.
     by_provider: bool = False
@@ -166,7 +165,7 @@ class MessageSeen(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SpanFailed(Struct, frozen=True, kw_only=True, gc=False):
-    """The span, which is no execution of a tool, ended with an error: a run, a turn or a model call."""
+    """The span, which does not execute a tool, ended with an error: a run, a turn or a model call."""
 
     error: CallError
 
@@ -191,9 +190,9 @@ RunProperty: TypeAlias = Literal[
 
 
 class PropertiesSeen(Struct, frozen=True, kw_only=True, gc=False):
-    """Properties of the run, such as model and prompt version, by name: those of an agent run or model call on the same record.
+    """Properties of the run, such as model and prompt version, by name, for an agent run or model call on the same record.
 
-    `cost` is the price of the call or run by its producer's count; tokens are the sums that the span of an agent run repeats.
+    `cost` is the price of the call or run by its producer's count; tokens are the sums that an agent run's span repeats.
     """
 
     values: tuple[tuple[str, str], ...]
@@ -230,7 +229,7 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     """All that was read from one span or log record.
 
     `ref` is the span itself, or the span that a log record belongs to (`is_log`). `dialect` is `None`
-    for a span that was viewed for its ids or `attributes` alone. `attributes` are only those that a
+    for a span that was viewed for its ids or `attributes` alone. `attributes` are only the ones that a
     criterion asks for (`when.attributes`, `reference.key`), resource attributes included. `resource` are the labels of
     the producer, one object for all spans of a resource. `version` is that of the scope, `language` that of the SDK; "" where
     not recorded. `is_cut` when the producer dropped attributes or events of the span.

@@ -184,7 +184,7 @@ class Finding(Struct, frozen=True, eq=False, gc=False):
 class Verdict(Struct, frozen=True, eq=False, gc=False):
     """The findings of all criteria on a call of an agent and tool, or on a trajectory (no tool).
 
-    One object for all calls with equal findings: consumers keep what they derive from it, by its identity. Names are cut.
+    One object for all calls with equal findings: consumers remember derived values by its identity. Names are cut.
     """
 
     agent: str | None
@@ -208,7 +208,7 @@ Rule: TypeAlias = tuple[str, str, Level, Enforce, bool, bool]
 _finding = lru_cache(maxsize=4096)(Finding)
 
 
-def _same_finding(*fields: Any) -> Finding:  # noqa: ANN401 (those of a finding, from a pickle)
+def _same_finding(*fields: Any) -> Finding:  # noqa: ANN401 (a finding's, from a pickle)
     return _finding(*fields)
 
 
@@ -218,11 +218,11 @@ def _verdict(agent: str | None, tool: str | None, *findings: Finding) -> Verdict
 
 
 def finding_of(rule: Rule, outcome: Outcome) -> Finding:
-    """Return what was found."""
+    """Return the finding of an outcome."""
     word: OutcomeWord = "error"
     reason, value = "", None
     if isinstance(outcome, Scored):
-        # What is no number from 0 to 1 must not enter a mean anywhere.
+        # Only numbers from 0 to 1 may enter a mean anywhere.
         if 0.0 <= outcome.value <= 1.0:
             word, value = "pass" if outcome.passed else "fail", outcome.value
     elif isinstance(outcome, NotEvaluated):
@@ -254,25 +254,25 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
         grouped: defaultdict[int, list[Result]] = defaultdict(list)
         for result in self.results:
             grouped[id(result.call)].append(result)
-        return tuple([self._subject(group) for group in grouped.values()])
-
-    def _subject(self, results: list[Result]) -> Subject:
-        call, agents = results[0].call, self.trajectory.agents
-        agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
-        findings = [
-            one.finding
-            or finding_of(
-                (one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail), one.outcome
-            )
-            for one in results
-        ]
-        # Cut as labels are: it must not hold a megabyte of somebody's name.
-        verdict = _verdict(agent and agent[:MAX_LABEL], tool and stable_tool(tool)[:MAX_LABEL], *findings)
-        return Subject(call, results[0].target, verdict, results)
+        agents, subjects = self.trajectory.agents, list[Subject]()
+        for results in grouped.values():
+            call = results[0].call
+            agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
+            findings = [
+                one.finding
+                or finding_of(
+                    (one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail), one.outcome
+                )
+                for one in results
+            ]
+            # Cut as labels are: it must not hold a megabyte of somebody's name.
+            verdict = _verdict(agent and agent[:MAX_LABEL], tool and stable_tool(tool)[:MAX_LABEL], *findings)
+            subjects.append(Subject(call, results[0].target, verdict, results))
+        return tuple(subjects)
 
     @cached_property
     def verdicts(self) -> Mapping[Verdict, list[Subject]]:
-        """The subjects by what was found of them."""
+        """The subjects by verdict."""
         by_verdict: dict[Verdict, list[Subject]] = {}
         for subject in self.subjects:
             by_verdict.setdefault(subject.verdict, []).append(subject)
@@ -314,7 +314,7 @@ def unseen(content: Content, absent: Reason) -> Reason | None:
 
 
 class Observed:
-    """What was observed of the calls of one trajectory; results and messages are not looked at, as they are not always read."""
+    """Finds unobserved parts of the calls of one trajectory, but not in results and messages, which are not always read."""
 
     __slots__ = ("_has_schema",)
 

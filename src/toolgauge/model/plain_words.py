@@ -17,7 +17,7 @@ _MARK = re.compile(r"\b(?:caused by|because|due to|(?:root cause|cause|reason)\s
 
 
 def with_cause(text: str, length: int) -> str:
-    """Return a text of at most `length` characters: all of it, or its beginning and its cause."""
+    """Return a text of at most `length` characters: the whole one, or its beginning and its cause."""
     if len(text) <= length:
         return text
     shown, start = _without_frames(text)

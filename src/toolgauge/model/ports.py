@@ -36,10 +36,10 @@ class Grounds(Struct, frozen=True, kw_only=True):
 class Dialect(Protocol):
     """One way of writing tool calls to spans and log records. Without memory: one record at a time.
 
-    `marks` are prefixes of attribute keys (spans and log records) or of log event names: a record without any of
-    them, and not of a scope in `scopes` (prefixes of scope names), is never decoded. `rank` orders dialects that
+    `marks` are prefixes of attribute keys (spans and log records) or of log event names: a record without any
+    mark, and not of a scope in `scopes` (prefixes of scope names), is never decoded. `rank` orders dialects that
     could claim the same record: the lowest is asked first. One that also has `grounds: Grounds` is asked only about
-    spans that have one of them; one without is asked about every span that no dialect before it claims. One that also has
+    spans with one of these; one without is asked about every span that no dialect before it claims. One that also has
     `objects: tuple[str, ...]` has spans decoded whose attributes hold long JSON that begins with one of these texts (written
     without spaces, a bracket may come before), one that also has `scope_words: tuple[str, ...]` those whose scope has one of these
     in its name, one that also has `words: tuple[str, ...]` those with one of these in a key, or in the value of a kind or type.
@@ -70,7 +70,7 @@ class Dialect(Protocol):
         ...
 
     def read(self, record: Record) -> Iterable[Observation]:
-        """Return the observations of the record, in order. May raise: the recognizer counts it and goes on."""
+        """Return the observations of the record, in order. May raise: the recognizer counts it and continues."""
         ...
 
     def attribute(self, record: Record, key: str) -> Value:
@@ -80,7 +80,7 @@ class Dialect(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """What a dialect may offer as well: the calls in a model's history, which stand in for outputs that were lost on the way."""
+    """What a dialect may offer as well: the calls in a model's history, which replace outputs that were lost on the way."""
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Return the calls in a model's input, in order; `output` counts the outputs that asked for them, from 0. May raise."""
@@ -97,7 +97,7 @@ class Completing(Protocol):
         ...
 
     def complete(self, span: Span, observations: tuple[Observation, ...], dialect: str) -> tuple[Observation, ...]:
-        """Return the observations of the `dialect` that claimed the span with what it left out; the same object where there is nothing. May raise."""
+        """Return the observations of the `dialect` that claimed the span, with the missing content; the same object where nothing is missing. May raise."""
         ...
 
     def found_by(self, span: Span) -> str | None:
@@ -106,7 +106,7 @@ class Completing(Protocol):
 
 
 class Exporter(Protocol):
-    """Sends requests to one place; toolgauge queues them, tries again and counts what became of them.
+    """Sends requests to one place; toolgauge queues them, tries again and counts the outcomes.
 
     The class is called with its settings, an instance of its `Settings`: a pydantic model of what people write under
     `exporters.<name>`. All methods run on one event loop and must not block it.
@@ -118,7 +118,7 @@ class Exporter(Protocol):
     async def send(self, signal: Signal, body: bytes) -> None:
         """Deliver one serialised `Export*ServiceRequest`.
 
-        Raise `OSError` (`ConnectionError`, `TimeoutError`, ...) for what may work later; it is sent again then. With any
+        Raise `OSError` (`ConnectionError`, `TimeoutError`, ...) for errors that may pass; it is sent again then. With any
         other exception the request is dropped and counted.
         """
 
@@ -154,14 +154,14 @@ class OpenTraces(Protocol):
         """Close nothing for want of messages, until `resume`."""
 
     async def stalled(self) -> None:
-        """Do so now; return when the scores of what has closed are on their way."""
+        """Do so now; return when the scores of closed trajectories are on their way."""
 
     def resume(self) -> None:
-        """Go on to close."""
+        """Close again."""
 
 
 class MessageReceiver(Receiver, Protocol):
-    """Reads from a message broker; what it takes is committed once sent on, which may happen until `leave`."""
+    """Reads from a message broker; a taken message is committed once sent on, which may happen until `leave`."""
 
     @property
     def trouble(self) -> tuple[str, int] | None:
@@ -169,7 +169,7 @@ class MessageReceiver(Receiver, Protocol):
         ...
 
     async def leave(self, timeout_s: float) -> None:
-        """Commit what can be, and leave the group, within the time. Works twice and without a start."""
+        """Commit as far as possible, and leave the group, within the time. Works twice and without a start."""
 
 
 # What an evaluator yields: the judged call (`None` for the trajectory) with its outcome. A plain `None` is ignored.
@@ -179,7 +179,7 @@ Evaluation: TypeAlias = tuple[ToolCall | None, Outcome] | None
 class Needs(Struct, frozen=True, kw_only=True):
     """What an evaluator compares with and looks at: a class declares it as `needs: ClassVar[Needs]`, or as a property."""
 
-    # What it compares with: a criterion without expected `calls` or without an expected `answer` is an error, and so is
+    # Its reference: a criterion without expected `calls` or without an expected `answer` is an error, and so is
     # one that expects anything of an evaluator that compares with `none`.
     reference: Literal["calls", "answer", "none", "any"] = "any"
     # It judges runs of agents: its criteria are not for traces without any.
@@ -203,13 +203,13 @@ class Needs(Struct, frozen=True, kw_only=True):
     attributes: tuple[str, ...] = ()
     # Its scores are 0 or 1 and nothing between: its histogram has fewer buckets.
     binary: bool = False
-    # The parameter that names tools, and those with rules whose titles mean nothing.
+    # The parameter that names tools, and the parameters with rules whose titles mean nothing.
     tools_in: str = "tools"
     titled: tuple[str, ...] = ()
 
 
 def needs_of(evaluator: object) -> Needs:
-    """Return what an evaluator declares; of a class only what does not depend on parameters."""
+    """Return the declared needs of an evaluator; of a class only needs that do not depend on parameters."""
     found: object = getattr(evaluator, "needs", None)
     return found if isinstance(found, Needs) else Needs()
 

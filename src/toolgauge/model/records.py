@@ -85,7 +85,7 @@ class LogRecord(Struct, frozen=True, kw_only=True, eq=False):
     resource: Resource
     scope: Scope
     size_bytes: int
-    # Where it names a trace and no span of it.
+    # Where it names a trace and no span.
     trace_id: str | None = None
 
 

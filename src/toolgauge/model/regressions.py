@@ -126,10 +126,10 @@ class AlarmPeriod(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StreamHistory(Struct, frozen=True, kw_only=True, gc=False):
-    """What people look at of one stream: its scores over time, and what happened to it meanwhile.
+    """One stream for people: its scores over time, and its alarms meanwhile.
 
-    `missing` observations are needed before an alarm is possible. `alarm` is the regression that is on, `past` those that have
-    ended, the newest last, `arms` the newest versions. Buckets are in order; times are wall-clock, those of the
+    `missing` observations are needed before an alarm is possible. `alarm` is the regression that is on, `past` the ended
+    ones, the newest last, `arms` the newest versions. Buckets are in order; times are wall-clock, from the
     conversations' first spans.
     """
 

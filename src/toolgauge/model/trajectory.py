@@ -7,7 +7,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Final, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded
 from toolgauge.model.json import Json
@@ -57,7 +57,7 @@ class ToolCall(Struct, frozen=True, gc=False):
     error: CallError | None
     call_id: str | None
     agent: str | None
-    # Agents from the outermost to the one that made the call.
+    # Agents from the outermost to the caller.
     agent_path: tuple[str, ...]
     state: CallState
     span: SpanRef
@@ -67,7 +67,7 @@ class ToolCall(Struct, frozen=True, gc=False):
     # Both 0 when not known.
     start_ns: int
     end_ns: int
-    # The first turn that could know the result or the error; past the last turn for what came after it.
+    # The first turn that could know the result or the error; past the last turn for a later result.
     result_turn: int | None = None
     # The run that made the call: the span of one of the trajectory's runs.
     run: SpanRef | None = None
@@ -82,7 +82,7 @@ class ToolCall(Struct, frozen=True, gc=False):
     kind: CallKind = "tool"
     # Whether its own span has the status OK.
     has_ok_status: bool = False
-    # What kind of tool a case says it is, where that is no function.
+    # The kind of tool that a case names, where it is not a function.
     tool_type: str = ""
 
     @property
@@ -135,11 +135,11 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
     end_ns: int
     # False for the trace as a whole, in which no agent run was seen.
     is_agent: bool = True
-    # Where `tools_offered` is from: its own spans, or an earlier offer that stands in; filled in by the scorer.
+    # Where `tools_offered` is from: its own spans, or an earlier offer; filled in by the scorer.
     offer_from: OfferSource = "trace"
-    # What it ended with: told by its own span, or by its last model call and what contains that. Of outermost runs alone.
+    # Its error: on its own span, or on its last model call and the spans around that. Of outermost runs alone.
     error: CallError | None = None
-    # Why its last model output is no whole answer, where that and content of the run were recorded. Of outermost runs alone.
+    # Why its last model output is not a whole answer, where that and content of the run were recorded. Of outermost runs alone.
     ending: Ending | None = None
     # Whether its first model call was given messages or answers of earlier runs.
     has_history: bool = False
@@ -172,20 +172,12 @@ class SpanSource(Struct, frozen=True, kw_only=True, gc=False):
     language: str = ""
 
 
-_NO_TOOLS: Mapping[str, ToolDefinition] = {}
-
-
-def _no_tools() -> Mapping[str, ToolDefinition]:
-    """Return one object for all: few trajectories have registered tools."""
-    return _NO_TOOLS
-
-
 class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     """A closed trajectory. For scope `conversation`, `trace_id` is the trace of the last turn.
 
     `root` is the outermost agent run, else the trace's span without a parent, `None` when neither was seen.
-    `tools_offered` is `None` when no producer told. `attributes` are those that a criterion asks for; `resource` are
-    attributes of the resource that `service` is of, those that metrics, events and detectors tell apart by.
+    `tools_offered` is `None` when no producer told. `attributes` are the ones that a criterion asks for; `resource` are
+    the attributes of the service's resource by which metrics, events and detectors tell producers apart.
     """
 
     scope: TrajectoryScope
@@ -202,30 +194,30 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     # Both 0 when not known.
     start_ns: int
     end_ns: int
-    # Names of the tools that change state, of those that were called or on offer; decided by configuration, filled in by the scorer.
+    # Names of the called or offered tools that change state; decided by configuration, filled in by the scorer.
     writing_tools: frozenset[str] = frozenset()
     # Names of the called tools that hand over, answer or think; filled in by the scorer, too.
     neutral_tools: frozenset[str] = frozenset()
-    # Those of them by which a model gave its structured answer: their calls are judged where they are named.
+    # The neutral tools by which a model gave its structured answer: their calls are judged where they are named.
     answer_tools: frozenset[str] = frozenset()
-    # Where `tools_offered` is from: its own spans, or an earlier offer of the conversation or service, which stands in
-    # where there is none; filled in by the scorer.
+    # Where `tools_offered` is from: its own spans, else an earlier offer of the conversation or service;
+    # filled in by the scorer.
     offer_from: OfferSource = "trace"
     # The first turn of calls that could know of a tool on offer, by its name.
     offer_turns: Mapping[str, int] = {}
-    # What can still be told of texts that were too long to keep.
+    # Hashes from texts that were too long to keep.
     left_out: LeftOut = NOTHING_LEFT_OUT
     # Model calls that asked for tools, where neither the calls nor any tool span was recorded.
     hidden_turns: int = 0
     # Whether the first model call had no earlier messages of the user; `None` where inputs do not repeat them.
     has_beginning: bool | None = None
-    # The turns before the first model call; `None` where there were none, or where its input does not hold them all.
+    # The turns before the first model call; `None` without any, or where its input does not hold them all.
     earlier_turns: EarlierTurns | None = None
     # Whether users sent pictures, sound or files, which are not read.
     has_media: bool = False
     # Agent runs in order of time.
     runs: tuple[Run, ...] = ()
-    # Steps of code agents in order of time; those that failed by themselves are calls, too.
+    # Steps of code agents in order of time; steps that failed by themselves are calls, too.
     code_steps: tuple[CodeStep, ...] = ()
     # When its first span arrived.
     opened_ns: int = 0
@@ -245,11 +237,11 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     # What earlier traces of its conversation showed, for a trace; filled in by the pipeline. `None` where nobody remembers them.
     earlier: EarlierValues | None = None
     # Tools that the configuration registers, by name, for what the traffic does not show; filled in by the scorer.
-    registered_tools: Mapping[str, ToolDefinition] = field(default_factory=_no_tools)
+    registered_tools: Mapping[str, ToolDefinition] = {}
 
     @property
     def closed_id(self) -> str:
-        """What it is remembered by once it is closed: its trace, and its run where that is a part of the trace; or its conversation."""
+        """Its id once it is closed: its trace, and its run where that is a part of the trace; or its conversation."""
         if self.scope == "conversation":
             return self.conversation_id or ""
         is_part = self.closed_because == "parent_missing" and self.root is not None
@@ -274,7 +266,7 @@ ValueSource: TypeAlias = Literal[
 
 
 class ValueOrigin(Struct, frozen=True, kw_only=True):
-    """The source of the argument value at `path`; `result_of` is the first call whose result held all of it, with its own origins."""
+    """The source of the argument value at `path`; `result_of` is the first call whose result held all of it, with that call's origins."""
 
     path: str
     value: Json

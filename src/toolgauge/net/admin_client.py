@@ -42,7 +42,7 @@ def ask(admin: str, path: str, *, token: str | None, max_bytes: int, body: bytes
 
 
 def check_url(admin: str, option: str) -> None:
-    """Raise `ConfigError` when the value of the option is no URL of HTTP."""
+    """Raise `ConfigError` when the value of the option is not a URL of HTTP."""
     try:
         parts = urlsplit(admin)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)

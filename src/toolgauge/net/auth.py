@@ -10,7 +10,6 @@ import hmac
 import logging
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from pathlib import Path
 from typing import Self
 
 from toolgauge.model.errors import StartError
@@ -54,12 +53,19 @@ class TokenGuard:
     """
 
     def __init__(self, auth: Auth) -> None:
-        """Raise `StartError` when the file cannot be read or there is no token at all."""
+        """Raise `StartError` when the file cannot be read or `auth` has no token at all."""
         self.header = auth.header.lower()
         self._scheme = auth.scheme
         self._tokens = auth.tokens if auth.token is None else (auth.token, *auth.tokens)
-        self._file = None if auth.filename is None else TokenFile(file_path(auth.filename))
-        if not self._all_tokens():
+        self._file = None if auth.filename is None else file_path(auth.filename)
+        self._seen: tuple[int, int, int] | None = None  # The file when its tokens were read
+        self._in_file: tuple[str, ...] = ()
+        self._is_warned = False
+        try:
+            self._read_file()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StartError(f"cannot read the token file `{self._file}`: {_reason(error)}") from error
+        if not self._tokens and not self._in_file:
             raise StartError("`auth` has no token: no client could connect")
 
     @classmethod
@@ -84,17 +90,39 @@ class TokenGuard:
         return self._is_token(given.strip())
 
     def _is_token(self, text: str) -> bool:
+        try:
+            self._read_file()
+        except (OSError, UnicodeDecodeError) as error:
+            self._warn(_reason(error))
         encoded = text.encode("utf-8", "surrogateescape")
         # Every token is compared, so that the time tells nothing about which was close.
-        matches = [hmac.compare_digest(encoded, token.encode()) for token in self._all_tokens()]
+        matches = [hmac.compare_digest(encoded, token.encode()) for token in (*self._tokens, *self._in_file)]
         return any(matches)
 
-    def _all_tokens(self) -> tuple[str, ...]:
-        return self._tokens if self._file is None else (*self._tokens, *self._file.tokens())
+    def _read_file(self) -> None:
+        if self._file is None:
+            return
+        status = self._file.stat()
+        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if seen == self._seen:
+            return
+        # Some editors begin a file with a mark, which would become part of the first token.
+        text = self._file.read_text("utf-8-sig")
+        self._seen = seen
+        tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
+        if tokens or not self._in_file:
+            self._in_file, self._is_warned = tokens, False
+        else:
+            self._warn("it is empty")
+
+    def _warn(self, reason: str) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            _LOG.warning("cannot use the token file `%s`, its last tokens stay valid: %s", self._file, reason)
 
 
 class BrowserGuard(TokenGuard):
-    """Admits browsers, too: a token is the password that they ask for, whatever the name of the user (RFC 7617)."""
+    """Admits browsers, too: a token is the password that they ask for, with any user name (RFC 7617)."""
 
     @property
     def challenge(self) -> str:
@@ -110,50 +138,8 @@ class BrowserGuard(TokenGuard):
         return self.header == "authorization"
 
 
-class TokenFile:
-    """Tokens in a file, one a line."""
-
-    def __init__(self, path: Path) -> None:
-        """Raise `StartError` when the file cannot be read."""
-        self._path = path
-        self._seen: tuple[int, int, int] | None = None
-        self._tokens: tuple[str, ...] = ()
-        self._is_warned = False
-        try:
-            self._read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise StartError(f"cannot read the token file `{path}`: {_reason(error)}") from error
-
-    def tokens(self) -> tuple[str, ...]:
-        """Return the tokens as they are in the file now."""
-        try:
-            self._read()
-        except (OSError, UnicodeDecodeError) as error:
-            self._warn(_reason(error))
-        return self._tokens
-
-    def _read(self) -> None:
-        status = self._path.stat()
-        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if seen == self._seen:
-            return
-        # Some editors begin a file with a mark, which would become part of the first token.
-        text = self._path.read_text("utf-8-sig")
-        self._seen = seen
-        tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
-        if tokens or not self._tokens:
-            self._tokens, self._is_warned = tokens, False
-        else:
-            self._warn("it is empty")
-
-    def _warn(self, reason: str) -> None:
-        if not self._is_warned:
-            self._is_warned = True
-            _LOG.warning("cannot use the token file `%s`, its last tokens stay valid: %s", self._path, reason)
-
-
 def _password(value: str) -> str:
-    """Read the password of a header such as `Basic dXNlcjpwYXNz`; an empty text, which no token is, where there is none."""
+    """Read the password of a header such as `Basic dXNlcjpwYXNz`; an empty text, which no token is, without one."""
     scheme, _, encoded = value.strip().partition(" ")
     if scheme.lower() != "basic":
         return ""

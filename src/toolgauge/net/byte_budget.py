@@ -21,7 +21,7 @@ class Memory:
         return True
 
     def could_fit(self, size_bytes: int) -> bool:  # noqa: ARG002
-        """Return whether there would be memory for so many bytes if nothing else was there."""
+        """Return whether there would be memory for so many bytes if the process held nothing else."""
         return True
 
 
@@ -60,7 +60,7 @@ class ByteBudget:
         return True
 
     async def take_in_time(self, size_bytes: int, timeout_s: float) -> bool:
-        """Take so many bytes as soon as there is room, after those that wait already; False when that takes too long."""
+        """Take so many bytes as soon as there is room, in their turn; False when that takes too long."""
         loop = self._loop = asyncio.get_running_loop()
         until_s = loop.time() + timeout_s
         turn = asyncio.Event()
@@ -80,7 +80,7 @@ class ByteBudget:
             self._wake()
 
     def give_back(self, size_bytes: int) -> None:
-        """Give back what was taken."""
+        """Give back so many bytes."""
         self._given_back += size_bytes
         if self._waiting and self._loop is not None:
             self._loop.call_soon_threadsafe(self._wake)
@@ -91,7 +91,7 @@ class ByteBudget:
 
 
 class OverBudgetError(Exception):
-    """There is no room for a request that needs `size_bytes` in all."""
+    """No room is left for a request that needs `size_bytes` in all."""
 
     def __init__(self, size_bytes: int) -> None:
         super().__init__(size_bytes)
@@ -99,7 +99,7 @@ class OverBudgetError(Exception):
 
 
 class Reservation:
-    """What one request has of a budget, until the end of a `with` block."""
+    """The share of one request in a budget, until the end of a `with` block."""
 
     __slots__ = ("_budget", "size_bytes")
 

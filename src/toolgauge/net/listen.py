@@ -55,7 +55,7 @@ def listen(endpoint: str) -> list[socket.socket]:
 
 
 def check_endpoints(endpoints: Mapping[str, str]) -> None:
-    """Raise one `StartError` of all endpoints, by configuration key, that cannot be had; leave no port open."""
+    """Raise one `StartError` of all endpoints, by configuration key, that cannot be used; leave no port open."""
     bound: list[socket.socket] = []
     problems: list[str] = []
     instead: list[str] = []
@@ -135,9 +135,6 @@ def peer_address(name: tuple[str, int] | tuple[str, int, int, int] | None) -> st
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _ignore(_error: ssl.SSLError, _peer: str | None) -> None: ...
-
-
 class Listeners:
     """Accepts connections at `endpoint` and makes a protocol for each; failed TLS handshakes go to `on_failure`."""
 
@@ -146,7 +143,7 @@ class Listeners:
         make_protocol: Callable[[], BaseProtocol],
         endpoint: str,
         tls: ServerTls | None = None,
-        on_failure: Callable[[ssl.SSLError, str | None], None] = _ignore,
+        on_failure: Callable[[ssl.SSLError, str | None], None] = lambda _error, _peer: None,
     ) -> None:
         self._on_failure = on_failure
         self._make_protocol = make_protocol
@@ -165,7 +162,7 @@ class Listeners:
         return int(self._sockets[0].getsockname()[1]) if self._sockets else 0
 
     async def start(self) -> None:
-        """Bind and accept; raise `StartError` when the endpoint cannot be had or a TLS file cannot be used."""
+        """Bind and accept; raise `StartError` when the endpoint cannot be used or a TLS file cannot be used."""
         watched = None if self._tls is None else WatchedFiles(self._tls.files)
         self._context = None if self._tls is None else server_context(self._tls)
         self._sockets = listen(self._endpoint)
@@ -226,7 +223,7 @@ class Listeners:
         except ssl.SSLError as error:
             self._on_failure(error, peer)
         except OSError:
-            # A client that goes away is no fault of ours.
+            # A client that goes away is not our fault.
             return
 
     async def _renew(self, tls: ServerTls, watched: WatchedFiles) -> None:
@@ -279,7 +276,7 @@ class HttpEndpoint(ABC):
         return 0 if self._listeners is None else self._listeners.port
 
     async def start(self) -> None:
-        """Listen. Raises `StartError` when the address cannot be had."""
+        """Listen. Raises `StartError` when the address cannot be used."""
         logger = logging.getLogger("toolgauge.endpoints")
         logger.addFilter(_is_ours)
         server = web.Server(self._answer, access_log=None, keepalive_timeout=self._idle_timeout_s, logger=logger)
@@ -321,21 +318,19 @@ def preferences(header: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for entry in header.split(","):
         name, *parameters = (part.strip().lower() for part in entry.split(";"))
-        found[name] = max(found.get(name, 0.0), _quality(parameters))
+        quality = 1.0
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if key.strip() == "q":
+                try:
+                    quality = float(value)
+                except ValueError:
+                    quality = 0.0
+                break
+        found[name] = max(found.get(name, 0.0), quality)
     return found
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
     """Return whether an answer may be compressed."""
     return preferences(accept_encoding).get("gzip", 0.0) > 0
-
-
-def _quality(parameters: list[str]) -> float:
-    for parameter in parameters:
-        key, _, value = parameter.partition("=")
-        if key.strip() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 0.0
-    return 1.0

@@ -1,11 +1,10 @@
 """TLS from files: certificates and trusted authorities, and whether the files have changed since.
 
-Files that are broken at that moment leave the ones in place that worked. `tls_cause` describes a failed connection.
+Broken files leave the last working ones in place. `tls_cause` describes a failed connection.
 """
 
 import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from toolgauge.model.errors import StartError
@@ -42,15 +41,6 @@ CLOSED = "it closes the connection; if it asks for one, is a client certificate 
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerPem:
-    """The same as text, for libraries that want it so."""
-
-    certificate: bytes
-    key: bytes
-    client_ca: bytes | None
-
-
 class WatchedFiles:
     """Remembers when files changed last."""
 
@@ -80,17 +70,18 @@ class WatchedFiles:
 
 def server_context(tls: ServerTls) -> ssl.SSLContext:
     """Make the context of an HTTP server; raise `StartError` when a file cannot be used."""
-    pem = server_pem(tls)
+    for file in tls.files:
+        read_pem(file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[tls.min_version]
-    # Rule: a client that speaks HTTP/2 alone, such as gRPC's, gets through the handshake, so that its first bytes show what it speaks
+    # Rule: a client that speaks HTTP/2 alone, such as gRPC's, gets through the handshake, so that its first bytes show its protocol
     # and the answer to them names it; without `h2` it goes away with nothing in our log.
     context.set_alpn_protocols(["http/1.1", "h2"])
     try:
         context.load_cert_chain(file_path(tls.cert_file), file_path(tls.key_file), password=_no_password)
-        if pem.client_ca is not None:
-            # What stands between the certificates is for people, in whatever letters.
-            context.load_verify_locations(cadata=pem.client_ca.decode("ascii", "ignore"))
+        if tls.client_ca_file is not None:
+            # The text between the certificates is for people, in any letters.
+            context.load_verify_locations(cadata=read_pem(file_path(tls.client_ca_file)).decode("ascii", "ignore"))
             context.verify_mode = ssl.CERT_REQUIRED
     except (OSError, ValueError) as error:
         raise StartError(f"cannot use {_named(tls.files)} for TLS: {_reason(error)}") from error
@@ -120,17 +111,8 @@ def tls_cause(message: str) -> str:
     return next((cause for words, cause in _CAUSES.items() if words in text), "")
 
 
-def server_pem(tls: ServerTls) -> ServerPem:
-    """Read a server's files; raise `StartError` when one cannot be read or is no PEM file."""
-    return ServerPem(
-        certificate=read_pem(file_path(tls.cert_file)),
-        key=read_pem(file_path(tls.key_file)),
-        client_ca=None if tls.client_ca_file is None else read_pem(file_path(tls.client_ca_file)),
-    )
-
-
 def read_pem(file: Path) -> bytes:
-    """Read a PEM file; raise `StartError` when it cannot be read or is none."""
+    """Read a PEM file; raise `StartError` when it cannot be read or is of another kind."""
     try:
         text = file.read_bytes()
     except OSError as error:

@@ -16,19 +16,11 @@ from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scor
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import PythonEquality
-from toolgauge.score.plain_calls import (
-    Looked,
-    PlainCalls,
-    plain_calls,
-    plain_expected,
-)
+from toolgauge.score.plain_calls import Looked, PlainCalls, plain_calls, plain_expected
 from toolgauge.score.selection import calls_by_turn
 
 _Status: TypeAlias = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
 _MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
-# Expected and actual calls of one invocation.
-_Invocation: TypeAlias = tuple[PlainCalls, PlainCalls]
-
 _MATCH_TYPES: tuple[_MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")
 _NO_REFERENCE = NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
 
@@ -48,44 +40,76 @@ class _Metric(BaseModel):
         if expected is None or not expected.names_calls:
             yield None, _NO_REFERENCE
             return
-        invocations = _invocations(trajectory, expected, self.looked())
-        is_judged = not isinstance(invocations, NotEvaluated | Errored)
-        yield None, self._outcome(self._scores(invocations)) if is_judged else invocations
+        scores = self._scores(trajectory, expected)
+        if not isinstance(scores, list):
+            yield None, scores
+            return
+        value = _mean(scores)
+        if value is None:
+            explanation = "no invocation has anything to compare with"
+            yield None, NotEvaluated(reason="nothing_expected", explanation=explanation)
+            return
+        scored = [score for score in scores if score is not None]
+        below = sum(score < 1 for score in scored)
+        yield (
+            None,
+            Scored(
+                value=min(value, 1.0),
+                explanation=f"mean over {len(scored)} of {len(scores)} invocations, of which {below} are below 1",
+                parts={
+                    "invocations": len(scores),
+                    "invocations_scored": len(scored),
+                    "passed": float(self._status(value) == "PASSED"),
+                },
+            ),
+        )
 
     def original(self, outcome: Outcome, trajectory: Trajectory, expected: Expected | None) -> JsonObject:  # noqa: ARG002 (each invocation counts)
         """Return the status of the original, and the score of each invocation."""
-        invocations = None if expected is None else _invocations(trajectory, expected, self.looked())
-        scores = self._scores(invocations) if isinstance(invocations, list) else []
+        found = None if expected is None else self._scores(trajectory, expected)
+        scores = found if isinstance(found, list) else []
         details: list[Json] = [{"score": score, "status": self._status(score)} for score in scores]
         return {"status": self._status(_mean(scores)), "details": {"per_invocation": details}}
 
-    @abstractmethod
     def looked(self) -> Looked:
         """Return the parts that are compared beside names."""
+        return Looked()
 
     @abstractmethod
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score one invocation; `None` leaves it out of the mean."""
 
-    def _scores(self, invocations: Sequence[_Invocation]) -> list[float | None]:
+    def _scores(self, trajectory: Trajectory, expected: Expected) -> list[float | None] | NotEvaluated | Errored:
+        """Score each invocation; a plain list of expected calls is one invocation, and so is the run."""
+        turns = [list(trajectory.calls)]
+        if expected.per_turn:
+            count, users = len(expected.turns), sum(message.role == "user" for message in trajectory.messages)
+            separated = calls_by_turn(trajectory, trajectory.calls, count)
+            # A case writes its invocations one by one: nothing about their number is in doubt.
+            is_unequal = trajectory.case_shape == "invocations" and users != count
+            if is_unequal or (separated is None and users and count):
+                message = (
+                    f"{count} invocations are expected and {users} were made: the original pairs them one by one and takes"
+                    " only equal numbers"
+                )
+                return Errored(error_type="ValueError", message=message)
+            if separated is None:
+                explanation = (
+                    f"{count} invocations are expected and user turns cannot be told apart in what was recorded"
+                )
+                return NotEvaluated(reason="incomplete" if count else "nothing_expected", explanation=explanation)
+            turns = separated
         equality = PythonEquality()
-        return [self.score(expected, made, equality) for expected, made in invocations]
-
-    def _outcome(self, scores: Sequence[float | None]) -> Outcome:
-        value = _mean(scores)
-        if value is None:
-            return NotEvaluated(reason="nothing_expected", explanation="no invocation has anything to compare with")
-        scored = [score for score in scores if score is not None]
-        below = sum(score < 1 for score in scored)
-        return Scored(
-            value=min(value, 1.0),
-            explanation=f"mean over {len(scored)} of {len(scores)} invocations, of which {below} are below 1",
-            parts={
-                "invocations": len(scores),
-                "invocations_scored": len(scored),
-                "passed": float(self._status(value) == "PASSED"),
-            },
-        )
+        scores: list[float | None] = []
+        for calls, made in zip(expected.turns, turns, strict=True):
+            wanted = plain_expected(calls)
+            if isinstance(wanted, Errored):
+                return wanted
+            found = plain_calls(trajectory, made, wanted, self.looked())
+            if isinstance(found, NotEvaluated):
+                return found
+            scores.append(self.score(wanted, found, equality))
+        return scores
 
     def _status(self, score: float | None) -> _Status:
         if score is None:
@@ -116,7 +140,7 @@ class ToolTrajectory(_Metric):
         return value
 
     def looked(self) -> Looked:
-        """Look at the arguments of expected tools: any other tool's call is one too many, whatever its arguments are."""
+        """Look at the arguments of expected tools: any other tool's call is one too many, with any arguments."""
         return Looked(arguments=not self.ignore_args)
 
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
@@ -147,10 +171,6 @@ class ToolParameterMatch(_Metric):
 
     version: ClassVar[str] = "1"
 
-    def looked(self) -> Looked:
-        """Look at the arguments of expected tools."""
-        return Looked()
-
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score the mean over the expected calls."""
         if not expected:
@@ -165,42 +185,6 @@ class ToolParameterMatch(_Metric):
                 met = sum(name in found and equality.same(value, found[name]) for name, value in wanted.items())
                 total += met / len(wanted) if wanted else 1.0
         return total / len(expected)
-
-
-def _invocations(
-    trajectory: Trajectory, expected: Expected, looked: Looked
-) -> list[_Invocation] | NotEvaluated | Errored:
-    """Pair expected with actual user turns; a plain list of expected calls is one invocation, and so is the run."""
-    turns = [list(trajectory.calls)]
-    if expected.per_turn:
-        count, users = len(expected.turns), sum(message.role == "user" for message in trajectory.messages)
-        separated = calls_by_turn(trajectory, trajectory.calls, count)
-        # A case writes its invocations one by one: nothing about their number is in doubt.
-        is_written = trajectory.case_shape == "invocations"
-        if separated is None or (is_written and users != count):
-            if (users and count) or (is_written and users != count):
-                return _unequal(count, users)
-            explanation = f"{count} invocations are expected and user turns cannot be told apart in what was recorded"
-            return NotEvaluated(reason="incomplete" if count else "nothing_expected", explanation=explanation)
-        turns = separated
-    invocations: list[_Invocation] = []
-    for calls, made in zip(expected.turns, turns, strict=True):
-        wanted = plain_expected(calls)
-        if isinstance(wanted, Errored):
-            return wanted
-        found = plain_calls(trajectory, made, wanted, looked)
-        if isinstance(found, NotEvaluated):
-            return found
-        invocations.append((wanted, found))
-    return invocations
-
-
-def _unequal(expected: int, made: int) -> Errored:
-    message = (
-        f"{expected} invocations are expected and {made} were made: the original pairs them one by one and takes only equal"
-        " numbers"
-    )
-    return Errored(error_type="ValueError", message=message)
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:

@@ -36,9 +36,6 @@ class _Message(Struct, frozen=True):
     calls: tuple[_Call, ...] = ()
 
 
-_Messages: TypeAlias = Sequence[_Message]
-
-
 class _OriginalRaisesError(Exception):
     """The original raises an error of this type."""
 
@@ -75,23 +72,10 @@ class TrajectoryMatch(BaseModel):
             return
         plain = plain_expected(expected.calls)
         problem = plain if isinstance(plain, Errored) else self._unseen(trajectory, expected)
-        if problem is not None:
-            yield None, problem
-            return
-        turns = calls_by_turn(trajectory, trajectory.calls, len(expected.turns)) if expected.per_turn else None
-        if turns is None and expected.per_turn and self.trajectory_match_mode == "strict":
-            explanation = f"{len(expected.turns)} user turns are expected and cannot be told apart in what was recorded"
-            yield None, NotEvaluated(reason="incomplete", explanation=explanation)
-            return
         try:
-            actual = tuple(_made(turns or [trajectory.calls]))
+            yield None, problem or self._outcome(trajectory, expected)
         except _OriginalRaisesError as error:
             yield None, error.outcome
-            return
-        if self.trajectory_match_mode == "strict" and not _same_texts(trajectory, expected):
-            yield None, Scored(value=0.0, explanation="the calls do not match (strict): other messages")
-            return
-        yield None, self._outcome(actual, tuple(_wanted(expected.turns)))
 
     def original(self, *_: object) -> JsonObject:
         """Return the name of the original's score."""
@@ -113,19 +97,24 @@ class TrajectoryMatch(BaseModel):
             return None
         return not_observable(expected.calls, calls)
 
-    def _outcome(self, actual: _Messages, wanted: _Messages) -> Outcome:
-        matching = _Matching(self.tool_args_match_mode, self.tool_args_match_overrides or {})
-        try:
-            problem = _COMPARE[self.trajectory_match_mode](matching, actual, wanted)
-        except _OriginalRaisesError as error:
-            return error.outcome
+    def _outcome(self, trajectory: Trajectory, expected: Expected) -> Outcome:
+        mode, overrides = self.trajectory_match_mode, self.tool_args_match_overrides or {}
+        turns = calls_by_turn(trajectory, trajectory.calls, len(expected.turns)) if expected.per_turn else None
+        if turns is None and expected.per_turn and mode == "strict":
+            explanation = f"{len(expected.turns)} user turns are expected and cannot be told apart in what was recorded"
+            return NotEvaluated(reason="incomplete", explanation=explanation)
+        actual = tuple(_made(turns or [trajectory.calls]))
+        problem = "other messages"
+        if mode != "strict" or _same_texts(trajectory, expected):
+            matching = _Matching(self.tool_args_match_mode, overrides)
+            problem = matching.mismatch(mode, actual, tuple(_wanted(expected.turns)))
         if problem is None:
-            return Scored(value=1.0, explanation=f"the calls match ({self.trajectory_match_mode})")
-        return Scored(value=0.0, explanation=f"the calls do not match ({self.trajectory_match_mode}): {problem}")
+            return Scored(value=1.0, explanation=f"the calls match ({mode})")
+        return Scored(value=0.0, explanation=f"the calls do not match ({mode}): {problem}")
 
 
 class _Matching:
-    """Compares calls; each method returns the first mismatch in words, `None` without any."""
+    """Compares calls."""
 
     __slots__ = ("_equality", "_mode", "_overrides")
 
@@ -134,7 +123,21 @@ class _Matching:
         self._overrides = overrides
         self._equality = PythonEquality()
 
-    def strict(self, actual: _Messages, wanted: _Messages) -> str | None:
+    def mismatch(self, mode: str, actual: Sequence[_Message], wanted: Sequence[_Message]) -> str | None:
+        """Return the first mismatch in words; `None` without any."""
+        if mode == "strict":
+            return self._strict(actual, wanted)
+        made, expected = ([call for message in side for call in message.calls] for side in (actual, wanted))
+        sides = [(expected, made, "is missing")] if mode != "subset" else []
+        sides += [(made, expected, "is not expected")] if mode != "superset" else []
+        for calls, others, words in sides:
+            # Wart: the matcher gets swapped sides in both directions, so that its "subset" also means superset.
+            index = self._first_without(calls, others, swapped=True)
+            if index is not None:
+                return f"{shown(calls[index].name)} {words}"
+        return None
+
+    def _strict(self, actual: Sequence[_Message], wanted: Sequence[_Message]) -> str | None:
         """Compare message by message."""
         if len(actual) != len(wanted):
             return f"{len(actual)} messages instead of {len(wanted)}"
@@ -150,96 +153,55 @@ class _Matching:
                 return f"message {number}: {problem}"
         return None
 
-    def superset(self, actual: _Messages, wanted: _Messages) -> str | None:
-        """Look for each expected call among those made."""
-        calls = _all_calls(wanted)
-        index = self._first_without(calls, _all_calls(actual), swapped=True)
-        return None if index is None else f"{shown(calls[index].name)} is missing"
-
-    def subset(self, actual: _Messages, wanted: _Messages) -> str | None:
-        """Look for each call made among the expected ones."""
-        calls = _all_calls(actual)
-        # Wart: the sides of the matcher are swapped, too, and its "subset" means superset here.
-        index = self._first_without(calls, _all_calls(wanted), swapped=True)
-        return None if index is None else f"{shown(calls[index].name)} is not expected"
-
-    def unordered(self, actual: _Messages, wanted: _Messages) -> str | None:
-        """Look for each call of one side on the other."""
-        return self.superset(actual, wanted) or self.subset(actual, wanted)
-
     def _first_without(self, calls: Sequence[_Call], others: Sequence[_Call], *, swapped: bool) -> int | None:
         """Find the first call without a counterpart; `swapped` gives the matcher the counterpart first."""
+        by_name = {call.name for call in (*calls, *others) if call.args is None}
+
+        def kind(call: _Call) -> tuple[str, Key | None]:
+            # Where arguments have to be equal, only equal calls are ever compared.
+            is_exact = (self._overrides.get(call.name) or self._mode) == "exact" and call.name not in by_name
+            return call.name, self._equality.key(call.args) if is_exact else None
 
         def fits(index: int, place: int) -> bool:
             call, other = calls[index], others[place]
             first, second = (other.args, call.args) if swapped else (call.args, other.args)
             return self._match(call.name, first, second)
 
-        return first_without(self._kinds(calls, others), self._kinds(others, calls), fits)
-
-    def _kinds(self, calls: Sequence[_Call], others: Sequence[_Call]) -> list[tuple[str, Key | None]]:
-        """Separate calls that cannot match: where arguments have to be equal, only equal calls are ever compared."""
-        by_name = {call.name for call in (*calls, *others) if call.args is None}
-        exact = [(self._overrides.get(one.name) or self._mode) == "exact" and one.name not in by_name for one in calls]
-        return [
-            (call.name, self._equality.key(call.args) if is_exact else None)
-            for call, is_exact in zip(calls, exact, strict=True)
-        ]
+        return first_without([kind(call) for call in calls], [kind(call) for call in others], fits)
 
     def _match(self, name: str, first: JsonObject | None, second: JsonObject | None) -> bool:
-        # Wart: an override that is empty in any way is none.
+        # Wart: an override that is empty in any way does not count.
         rule = self._overrides.get(name) or self._mode
         if not isinstance(rule, list | str):
-            raise _OriginalRaisesError(
-                "ValueError",
-                f"the override for {shown(name)} is {kind_of(rule)}: a mode or a list of paths is accepted",
-            )
+            message = f"the override for {shown(name)} is {kind_of(rule)}: a mode or a list of paths is accepted"
+            raise _OriginalRaisesError("ValueError", message)
         if first is None or second is None:
             return True
-        match rule:
-            case list():
-                for path in rule:
-                    if not isinstance(path, str):
-                        raise _OriginalRaisesError(
-                            "AttributeError", f"a path of an override must be text, not {kind_of(path)}"
-                        )
-                    if not self._equality.same(_at(first, path), _at(second, path)):
-                        return False
-                return True
-            case "exact":
-                return self._equality.same(first, second)
-            case "subset":
-                return self._is_within(first, second)
-            case "superset":
-                return self._is_within(second, first)
-            case _:
-                # Wart: a mode that agentevals does not know means that arguments are ignored.
-                return True
-
-    def _is_within(self, part: JsonObject, whole: JsonObject) -> bool:
-        return all(name in whole and self._equality.same(value, whole[name]) for name, value in part.items())
-
-
-_COMPARE = {
-    "strict": _Matching.strict,
-    "unordered": _Matching.unordered,
-    "subset": _Matching.subset,
-    "superset": _Matching.superset,
-}
+        if isinstance(rule, list):
+            for path in rule:
+                if not isinstance(path, str):
+                    message = f"a path of an override must be text, not {kind_of(path)}"
+                    raise _OriginalRaisesError("AttributeError", message)
+                if not self._equality.same(_at(first, path), _at(second, path)):
+                    return False
+            return True
+        if rule == "exact":
+            return self._equality.same(first, second)
+        if rule in ("subset", "superset"):
+            part, whole = (first, second) if rule == "subset" else (second, first)
+            return all(name in whole and self._equality.same(value, whole[name]) for name, value in part.items())
+        # Wart: a mode that agentevals does not know means that arguments are ignored.
+        return True
 
 
 def _at(args: JsonObject, path: str) -> Json:
-    """Return what stands under a dotted path; null when there is nothing."""
+    """Return the value under a dotted path; null when it has none."""
     value: Json = args
     for part in path.split("."):
         if not isinstance(value, dict):
             return None
         value = value.get(part)
     return value
-
-
-def _all_calls(messages: _Messages) -> list[_Call]:
-    return [call for message in messages for call in message.calls]
 
 
 def _made(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Message]:

@@ -16,7 +16,7 @@ from toolgauge.score import prompts
 from toolgauge.score.align import Item, align
 from toolgauge.score.equality import PythonEquality
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Writer, only, question, unusable
-from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
+from toolgauge.score.plain_calls import Looked, PlainCall, PlainCalls, PlainComparison
 from toolgauge.score.prompts import user_input
 
 _NULL_ARGUMENTS = (
@@ -67,13 +67,12 @@ class ToolCorrectness(PlainComparison):
         if not expected:
             return self._scored(0.0 if made else 1.0, f"no call was expected and {len(made) or 'none'} made")
         equality = PythonEquality()
-        wanted, found = self._sides(expected, equality), self._sides(made, equality)
+        wanted, found = ([self._side(call, equality) for call in calls] for calls in (expected, made))
         if self.should_exact_match:
             is_same = [side.item for side in wanted] == [side.item for side in found]
             return self._scored(float(is_same), f"the calls are {'' if is_same else 'not '}exactly those expected")
-        pairing = _Pairing(wanted, found, equality)
         try:
-            total = pairing.in_order() if self.should_consider_ordering else pairing.in_any_order()
+            total = (_in_order if self.should_consider_ordering else _in_any_order)(wanted, found, equality)
         except _NullArgumentsError:
             return Errored(error_type="AttributeError", message=_NULL_ARGUMENTS)
         value = min(total / len(wanted), 1.0)
@@ -81,7 +80,7 @@ class ToolCorrectness(PlainComparison):
         return self._scored(value, f"the calls made cover {value:.2f} of {len(wanted)} expected ones, {order}")
 
     def _scored(self, value: float, explanation: str) -> Scored:
-        # In strict mode the threshold is 1, whatever is asked for.
+        # In strict mode the threshold is 1 and `threshold` is ignored.
         value = 0.0 if self.strict_mode and value < 1 else value
         passed = self._passes(value)
         return Scored(value=value, explanation=explanation, parts={} if passed is None else {"passed": float(passed)})
@@ -90,105 +89,87 @@ class ToolCorrectness(PlainComparison):
         threshold = 1.0 if self.strict_mode else self.threshold
         return None if threshold is None else value >= threshold
 
-    def _sides(self, calls: PlainCalls, equality: PythonEquality) -> list["_Side"]:
-        looked = self.looked()
-        sides: list[_Side] = []
-        for call in calls:
-            arguments, output = equality.key(call.args), equality.key(call.output)
-            sides.append(
-                _Side(
-                    kind=f"{call.type}:{call.name}",
-                    args=call.args,
-                    arguments=arguments if looked.arguments else (),
-                    output=output if looked.outputs else (),
-                    # Without the type: the original takes calls for equal that differ in nothing else.
-                    identity=(call.name, arguments, output),
-                )
-            )
-        return sides
+    def _side(self, call: PlainCall, equality: PythonEquality) -> "_Side":
+        arguments, output = equality.key(call.args), equality.key(call.output)
+        looked, kind = self.looked(), f"{call.type}:{call.name}"
+        compared = arguments if looked.arguments else (), output if looked.outputs else ()
+        # Without the type: the original takes calls for equal that differ in nothing else.
+        return _Side(Item(kind=kind, key=compared), kind, call.args, *compared, identity=(call.name, arguments, output))
 
 
 class _NullArgumentsError(Exception):
     """Null is compared with arguments, at which the original raises."""
 
 
-class _Side(Struct, frozen=True, kw_only=True):
+class _Side(Struct, frozen=True):
     """A call made ready: keys of the compared parts, and of the parts by which calls are equal to the original."""
 
+    item: Item
     kind: str
     args: JsonObject | None
     arguments: Key
     output: Key
     identity: Hashable
 
-    @property
-    def item(self) -> Item:
-        """The call as `align` takes it."""
-        return Item(kind=self.kind, key=(self.arguments, self.output))
+
+def _in_order(wanted: Sequence[_Side], found: Sequence[_Side], equality: PythonEquality) -> float:
+    """Take the heaviest common subsequence; the original compares all pairs of a kind on the way."""
+    made = {(side.kind, side.args is None) for side in found if side.arguments}
+    if any((side.kind, side.args is not None) in made for side in wanted):
+        raise _NullArgumentsError
+    return align(
+        [side.item for side in wanted],
+        [side.item for side in found],
+        lambda slot, call: _weight(wanted[slot], found[call], equality),
+        order="ordered",
+    ).total
 
 
-class _Pairing:
-    def __init__(self, wanted: list[_Side], found: list[_Side], equality: PythonEquality) -> None:
-        self._wanted = wanted
-        self._found = found
-        self._equality = equality
+def _in_any_order(wanted: Sequence[_Side], found: Sequence[_Side], equality: PythonEquality) -> float:
+    """Let each expected call take the first of the best calls that are left."""
+    numbers: dict[Hashable, int] = {}
+    by_kind: dict[str, list[tuple[int, _Side]]] = {}
+    for side in found:
+        number = numbers.setdefault(side.identity, len(numbers))
+        by_kind.setdefault(side.kind, []).append((number, side))
+    # Nothing is better than the first whole match, but the original continues and may find null.
+    looks_on = any(side.args is None and side.arguments for side in (*wanted, *found))
+    total = 0.0
+    # The original remembers taken calls by value: equal calls of any type are taken together.
+    taken: set[int] = set()
+    for side in wanted:
+        best, best_number = 0.0, -1
+        left = by_kind[side.kind] = [entry for entry in by_kind.get(side.kind, ()) if entry[0] not in taken]
+        for number, other in left:
+            weight = _weight(side, other, equality)
+            if weight > best:
+                best, best_number = weight, number
+            if weight == 1.0 and not looks_on:
+                break
+        total += best
+        taken.add(best_number)
+    return total
 
-    def in_order(self) -> float:
-        """Take the heaviest common subsequence; the original compares all pairs of a kind on the way."""
-        made = {(side.kind, side.args is None) for side in self._found if side.arguments}
-        if any((side.kind, side.args is not None) in made for side in self._wanted):
+
+def _weight(wanted: _Side, found: _Side, equality: PythonEquality) -> float:
+    share = 1.0
+    if wanted.arguments != found.arguments:
+        if wanted.args is None or found.args is None:
             raise _NullArgumentsError
+        share = _share(wanted.args, found.args, equality)
+    return share if wanted.output == found.output else 0.0
 
-        def weigh(wanted: int, found: int) -> float | None:
-            return self._weight(self._wanted[wanted], self._found[found])
 
-        wanted, found = [side.item for side in self._wanted], [side.item for side in self._found]
-        return align(wanted, found, weigh, order="ordered").total
-
-    def in_any_order(self) -> float:
-        """Let each expected call take the first of the best calls that are left."""
-        numbers: dict[Hashable, int] = {}
-        by_kind: dict[str, list[tuple[int, _Side]]] = {}
-        for side in self._found:
-            number = numbers.setdefault(side.identity, len(numbers))
-            by_kind.setdefault(side.kind, []).append((number, side))
-        # Nothing is better than the first whole match, but the original continues and may find null.
-        looks_on = any(side.args is None and side.arguments for side in (*self._wanted, *self._found))
-        total = 0.0
-        # The original remembers taken calls by value: equal calls are taken together, whatever their type.
-        taken: set[int] = set()
-        for wanted in self._wanted:
-            best, best_number = 0.0, -1
-            left = [entry for entry in by_kind.get(wanted.kind, ()) if entry[0] not in taken]
-            by_kind[wanted.kind] = left
-            for number, found in left:
-                weight = self._weight(wanted, found)
-                if weight > best:
-                    best, best_number = weight, number
-                if weight == 1.0 and not looks_on:
-                    break
-            total += best
-            taken.add(best_number)
-        return total
-
-    def _weight(self, wanted: _Side, found: _Side) -> float:
-        share = 1.0
-        if wanted.arguments != found.arguments:
-            if wanted.args is None or found.args is None:
-                raise _NullArgumentsError
-            share = self._share(wanted.args, found.args)
-        return share if wanted.output == found.output else 0.0
-
-    def _share(self, wanted: JsonObject, found: JsonObject) -> float:
-        """Return the share of the names on either side whose values are equal; two objects count by their own share."""
-        total, share = len(wanted.keys() | found.keys()), 0.0
-        for name, first in wanted.items():
-            second = found.get(name)
-            if name in found and self._equality.same(first, second):
-                share += 1 / total
-            elif isinstance(first, dict) and isinstance(second, dict):
-                share += self._share(first, second) / total
-        return share
+def _share(wanted: JsonObject, found: JsonObject, equality: PythonEquality) -> float:
+    """Return the share of the names on either side whose values are equal; two objects count by their own share."""
+    total, share = len(wanted.keys() | found.keys()), 0.0
+    for name, first in wanted.items():
+        second = found.get(name)
+        if name in found and equality.same(first, second):
+            share += 1 / total
+        elif isinstance(first, dict) and isinstance(second, dict):
+            share += _share(first, second, equality) / total
+    return share
 
 
 class ArgumentCorrectness(BaseModel):
@@ -216,7 +197,7 @@ class ArgumentCorrectness(BaseModel):
         yield None, question(prompts.DEEPEVAL_ARGUMENT_CORRECTNESS, (asked, calls), writer)
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Score the share of `yes`, whatever the number of verdicts."""
+        """Score the share of `yes` among any number of verdicts."""
         verdicts = verdict.get("verdicts")
         if not isinstance(verdicts, list):
             return unusable()

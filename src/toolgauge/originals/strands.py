@@ -1,4 +1,4 @@
-"""The evaluators of strands-agents-evals 1.7.0: three that match steps, `tool_called`, and those that ask a judge.
+"""The evaluators of strands-agents-evals 1.7.0: three that match steps, `tool_called`, and four that ask a judge.
 
 The first compare two lists of steps, which are the names of called tools; in a case a step may be any value. A judge gets
 the same view as in the original, and its verdict means the same; the prompts are our own (`score/prompts.py`).

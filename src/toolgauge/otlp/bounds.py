@@ -1,4 +1,4 @@
-"""Parses messages, and checks bounds on the number of their fields before protobuf makes objects of them.
+"""Parses messages, and checks bounds on the number of their fields before protobuf makes objects.
 
 A field of two bytes can become an object of 160: without a bound, one request of 64 MiB takes gigabytes.
 """
@@ -26,7 +26,7 @@ _SMALL_REQUEST = 1 << 20
 _FREE_ITEMS = 4096
 _SMALLEST_ITEM = 16
 _MOST_FIELDS = 105_000
-# SDKs keep 128 attributes and events of a span, those of OpenInference 10,000. So many take 8 MB of memory and 0.1 s to read.
+# SDKs keep 128 attributes and events of a span, OpenInference 10,000. So many take 8 MB of memory and 0.1 s to read.
 _MOST_ENTRIES = 10_000
 _LONGEST_NAME = 1 << 14
 _VARINT, _DELIMITED = 0, 2
@@ -34,15 +34,17 @@ _FIXED_BYTES = {1: 8, 5: 4}
 _LONGEST_VARINT = 10
 _DEEPEST = 101
 
-# Each bracket that opens an object or a list, with all that stands in front of it; a text without an end is all the rest.
+# Each bracket that opens an object or a list, with all bytes in front; a text without an end is all the rest.
 # It matches everywhere, so that no search begins twice.
 _BRACKETS = re.compile(rb'(?:"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[^"{\[]++)*+(?:[{\[]|\Z)', re.DOTALL)
 
-_FLAT: _Nested = {}
-_SPAN: _Nested = {11: _FLAT}
-_REQUEST: _Nested = {1: {2: _FLAT}}
-_VALUE: dict[int, _Nested] = {}
-_VALUE.update({5: {1: _VALUE}, 6: {1: {2: _VALUE}}})
+FLAT: _Nested = {}
+# A span, with the fields of its events.
+SPAN: _Nested = {11: FLAT}
+_REQUEST: _Nested = {1: {2: FLAT}}
+# A list or an object, with the elements of its elements.
+VALUE: dict[int, _Nested] = {}
+VALUE.update({5: {1: VALUE}, 6: {1: {2: VALUE}}})
 
 # `join` takes eighty bytes of memory for each piece, and lets no other thread work until all are joined: two-byte pieces of
 # one request would take gigabytes.
@@ -72,28 +74,16 @@ def check_request(body: bytes) -> None:
 
 
 def check_json(text: bytes) -> None:
-    """Raise `DecodeError` when a request in JSON has too many objects and lists for its size, those in texts aside."""
+    """Raise `DecodeError` when a request in JSON has too many objects and lists for its size; brackets in texts do not count."""
     room = _FREE_ITEMS + len(text) // _SMALLEST_ITEM
     if text.count(b"{") + text.count(b"[") > room and next(islice(_BRACKETS.finditer(text), room, None), None):
         raise _too_many("objects and lists")
 
 
-def check_span(raw: bytes) -> None:
-    """Raise `DecodeError` when a span has too many fields, those of its events included."""
+def check_fields(raw: bytes, nested: _Nested = FLAT) -> None:
+    """Raise `DecodeError` when a message has too many fields, including those of its messages in `nested`."""
     if len(raw) >= _SMALL_RECORD:
-        _check(raw, _SPAN, _MOST_FIELDS)
-
-
-def check_record(raw: bytes) -> None:
-    """Raise `DecodeError` when a log record, a resource, a scope or an event has too many fields."""
-    if len(raw) >= _SMALL_RECORD:
-        _check(raw, _FLAT, _MOST_FIELDS)
-
-
-def check_value(raw: bytes) -> None:
-    """Raise `DecodeError` when a list or an object has too many elements, those of its elements included."""
-    if len(raw) >= _SMALL_RECORD:
-        _check(raw, _VALUE, _MOST_FIELDS)
+        _check(raw, nested, _MOST_FIELDS)
 
 
 def check_entries(message: SpanMessage | EventMessage | LogRecordMessage | ResourceMessage, raw: bytes) -> None:

@@ -19,7 +19,6 @@ from toolgauge.model.records import LogRecord, PackedHead, Resource, Span
 from toolgauge.otlp.bounds import parse
 from toolgauge.otlp.envelope import (
     Container,
-    container,
     copied,
     parse_heads,
     parse_request,
@@ -31,7 +30,7 @@ from toolgauge.otlp.marks import log_marks, span_marks
 from toolgauge.otlp.views import KnownScope, Views
 from toolgauge.otlp.wire_pb2 import RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 
-# Where a span stands in its request: index of the resource group, of the scope group, of the span.
+# The place of a span in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]
 
 # Of so many or fewer, each is searched for marks by itself: one search of all takes longer to begin than for a kilobyte.
@@ -45,7 +44,7 @@ _MOST_AT_ONCE = 4096
 
 
 class ViewedSpan(Struct, frozen=True, eq=False):
-    """A span that some dialect could read, its own bytes, what stood around it, and where it stood."""
+    """A span that some dialect could read, its own bytes, its container, and its place in the request."""
 
     span: Span
     raw: bytes
@@ -84,14 +83,14 @@ class DecodedTraces:
             return self.request
         if len(without) == self.span_count:
             return None
-        # The spans are gone from it afterwards; whoever asks again has the request parsed again.
+        # The envelope loses the spans, so another call parses the request again.
         envelope, self.envelope = self.envelope, None
         return without_items(parse_request(self.request) if envelope is None else envelope, without)
 
 
 @dataclass(slots=True, eq=False)
 class DecodedLogs:
-    """A request of log records. `viewed` is read once, one view at a time, and counts those with a mark as `undecodable`."""
+    """A request of log records. `viewed` is read once, one view at a time, and counts `undecodable` records with a mark."""
 
     record_count: int
     viewed: Iterator[LogRecord] = field(repr=False)
@@ -114,7 +113,7 @@ class _ResourceGroup:
     def around(self, group: ScopeGroupMessage, *, request: object, origin: object) -> Container:
         if self._written is None:
             self._written = copied(self._message.resource), self._message.schema_url
-        return container(*self._written, group, request=request, origin=origin)
+        return Container(*self._written, copied(group.scope), group.schema_url, request, origin)
 
 
 class _Group(Struct, frozen=True, eq=False):
@@ -186,7 +185,7 @@ class Decoder:
             self._span_marks = self._span_marks_of(self._wanted)
 
     def _samples_of(self, known: KnownScope, count: int) -> int:
-        """Return how many of the spans that come from a scope are viewed whatever they bear: the first, and one of many later."""
+        """Return how many spans of a scope are viewed without a mark: the first, and one of many later."""
         if not self._samples or known.is_named:
             return 0
         if len(self._passed) >= _MOST_SCOPES:

@@ -21,7 +21,6 @@ from toolgauge.otlp.wire_pb2 import (
     HeadsMessage,
     RequestMessage,
     ResourceGroupMessage,
-    ScopeGroupMessage,
 )
 
 # Taking items out one by one copies none of them, but moves all that stand behind: beyond this it takes milliseconds.
@@ -41,13 +40,6 @@ class Container(Struct, eq=False):
     scope_schema_url: bytes
     request: object = None
     origin: object = None
-
-
-def container(
-    resource: tuple[bytes, ...], schema_url: bytes, group: ScopeGroupMessage, *, request: object, origin: object
-) -> Container:
-    """Copy what stands around the spans of a scope group."""
-    return Container(resource, schema_url, copied(group.scope), group.schema_url, request, origin)
 
 
 def copied(written: RepeatedScalarFieldContainer[bytes]) -> tuple[bytes, ...]:

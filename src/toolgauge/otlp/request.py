@@ -22,9 +22,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from toolgauge.model.delivery import NO_ENTRY, Assignment, BrokerMessage, Signal, Source
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import SpanHead
-from toolgauge.otlp.bounds import check_span, parse
+from toolgauge.otlp.bounds import SPAN, check_fields, parse
 from toolgauge.otlp.encode import varint
-from toolgauge.otlp.envelope import Container, container, copied, encode_spans, is_trace_id, parse_request, read_head
+from toolgauge.otlp.envelope import Container, copied, encode_spans, is_trace_id, parse_request, read_head
 from toolgauge.otlp.marks import is_back_to_front
 from toolgauge.otlp.wire_pb2 import (
     AnyValueMessage,
@@ -71,12 +71,13 @@ def split_by_trace(signal: Signal, body: bytes, max_bytes: int) -> Iterator[Trac
 
 
 def copied_items(body: bytes) -> Iterator[Item]:
-    """Yield the spans or log records of a request, each with what stands around it. Raise `DecodeError` when the envelope is broken."""
+    """Yield the spans or log records of a request, each with its container. Raise `DecodeError` when the envelope is broken."""
     request = object()
     for group in parse_request(body).resource_groups:
         resource = copied(group.resource)
         for scope_group in group.scope_groups:
-            around = container(resource, group.schema_url, scope_group, request=request, origin=request)
+            scope = copied(scope_group.scope)
+            around = Container(resource, group.schema_url, scope, scope_group.schema_url, request, request)
             for raw in scope_group.items:
                 yield around, raw
 
@@ -89,11 +90,6 @@ def _fitting(trace_id: str | None, items: Sequence[Item], max_bytes: int, *, has
     middle = len(items) // 2
     yield from _fitting(trace_id, items[:middle], max_bytes, has_root=has_root)
     yield from _fitting(trace_id, items[middle:], max_bytes, has_root=has_root)
-
-
-def trace_id_of(signal: Signal, raw: bytes) -> str | None:
-    """Read the trace id of a span or log record, in lower-case hex; `None` where it has none."""
-    return _place(signal, raw)[0]
 
 
 def _place(signal: Signal, raw: bytes) -> tuple[str | None, bool]:
@@ -127,7 +123,7 @@ class Divider:
 
     def __init__(self, workers: int, conversation_keys: Sequence[str] = ()) -> None:
         self._workers = workers
-        self._searches = tuple(re.compile(_written_key(key), re.DOTALL).search for key in conversation_keys)
+        self.adopt(conversation_keys)
         # The worker of each trace that goes by its conversation, the oldest first.
         self._of_trace: dict[str, int] = {}
 
@@ -137,8 +133,11 @@ class Divider:
         return bool(self._searches)
 
     def adopt(self, conversation_keys: Sequence[str]) -> None:
-        """Go by these keys from here on; traces that are known stay where they are."""
-        self._searches = tuple(re.compile(_written_key(key), re.DOTALL).search for key in conversation_keys)
+        """Divide by these keys from here on; known traces stay with their workers."""
+        # An attribute with the key; the group is the length of a text of 1 to 125 bytes.
+        written = [re.escape(bytes((len(key.encode()),)) + key.encode()) for key in conversation_keys]
+        patterns = [b"\n" + key + b"\x12[\x03-\x7f]\n([\x01-\x7d])" for key in written]
+        self._searches = tuple(re.compile(pattern, re.DOTALL).search for pattern in patterns)
 
     def divide(self, signal: Signal, body: bytes) -> list[Part]:
         """Return a request's parts, items without a trace id at one worker; raise `DecodeError` when it is broken."""
@@ -147,7 +146,7 @@ class Divider:
         request = parse_request(body)
         check_signal(signal, request)
         if self._searches:
-            self._remember_conversations((trace_id_of(signal, item[1]), item) for item in copied_items(body))
+            self._remember_conversations((_place(signal, item[1])[0], item) for item in copied_items(body))
         # Only numbers are kept for all items: their groups and bytes as objects take up to sixteen times the memory of the request.
         workers = [*self._workers_of(signal, _items(request))]
         counts = Counter(workers)
@@ -166,7 +165,7 @@ class Divider:
             elif is_span and raw[-18:-16] == _TRACE_ID and is_back_to_front(raw):
                 written = raw[-16:]
             else:
-                found = trace_id_of(signal, raw)
+                found, _ = _place(signal, raw)
                 written = b"" if found is None else bytes.fromhex(found)
             worker = of_trace.get(written)
             if worker is None:
@@ -174,14 +173,11 @@ class Divider:
             yield worker
 
     def worker_of(self, trace_id: str | None) -> int:
-        """Return which worker has the trace with this id, `None` for what belongs to no trace."""
+        """Return the worker of the trace with this id, `None` for items without a trace."""
         if trace_id is None:
             return 0
         known = self._of_trace.get(trace_id)
-        return self._worker_by(trace_id.encode()) if known is None else known
-
-    def _worker_by(self, key: bytes) -> int:
-        return crc32(key) % self._workers
+        return crc32(trace_id.encode()) % self._workers if known is None else known
 
     def _remember_conversations(self, items: Iterable[tuple[str | None, Item]]) -> None:
         begun: dict[str, bytes | None] = {}
@@ -196,7 +192,8 @@ class Divider:
                 found = of_resource[around.resource]
             begun[trace_id] = found
         for trace_id, conversation in begun.items():
-            self._of_trace[trace_id] = self._worker_by(trace_id.encode() if conversation is None else conversation)
+            key = trace_id.encode() if conversation is None else conversation
+            self._of_trace[trace_id] = crc32(key) % self._workers
         while len(self._of_trace) > _MAX_TRACES:
             del self._of_trace[next(iter(self._of_trace))]
 
@@ -210,7 +207,7 @@ class Divider:
 
 
 def _divided(request: RequestMessage, workers: Iterator[int]) -> defaultdict[int, RequestMessage]:
-    """Return the part of each worker; `workers` are those of all items, in their order."""
+    """Return the part of each worker; `workers` has one element for each item, in order."""
     parts: defaultdict[int, RequestMessage] = defaultdict(RequestMessage)
     for group in request.resource_groups:
         begun: dict[int, ResourceGroupMessage] = {}
@@ -228,13 +225,7 @@ def _divided(request: RequestMessage, workers: Iterator[int]) -> defaultdict[int
     return parts
 
 
-def _written_key(key: str) -> bytes:
-    """Write the pattern of an attribute with this key; its group is the length of a text of 1 to 125 bytes."""
-    written = key.encode()
-    return b"\n" + re.escape(bytes((len(written),)) + written) + b"\x12[\x03-\x7f]\n([\x01-\x7d])"
-
-
-# Those of gRPC.
+# Names of gRPC.
 SERVICES: dict[Signal, str] = {
     "traces": "opentelemetry.proto.collector.trace.v1.TraceService",
     "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
@@ -291,7 +282,7 @@ def newest_time_ns(signal: Signal, body: bytes) -> int:
         try:
             if signal == "traces":
                 signs = parse(SpanSignsMessage, raw)
-                # A copy of a span that goes on has no end.
+                # A copy of a running span has no end.
                 time_ns = max(signs.start_time_unix_nano, signs.end_time_unix_nano)
             else:
                 record = parse(LogRecordMessage, raw)
@@ -387,7 +378,7 @@ def _undecodable(kind: type[Message], raws: Iterable[bytes]) -> int:
     for raw in raws:
         if len(raw) <= _LARGEST_STRICT_BYTES:
             try:
-                check_span(raw)
+                check_fields(raw, SPAN)
                 kind.FromString(raw)
             except (DecodeError, ProtobufError):
                 count += 1

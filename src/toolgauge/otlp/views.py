@@ -29,7 +29,7 @@ from toolgauge.model.records import (
     StatusCode,
     remote_flag,
 )
-from toolgauge.otlp.bounds import check_entries, check_name, check_record, check_span, check_value, joined, parse
+from toolgauge.otlp.bounds import SPAN, VALUE, check_entries, check_fields, check_name, joined, parse
 from toolgauge.otlp.envelope import are_ids, is_span_id, is_trace_id
 from toolgauge.otlp.wire_pb2 import (
     AnyValueMessage,
@@ -48,11 +48,10 @@ _ELEMENT = 0x0A
 # Names and ids repeat from span to span: to decode each of them again takes 6 % more CPU for reading.
 _LONGEST_KNOWN, _MOST_KNOWN = 64, 1024
 _SHORTEST_LONG, _MOST_LONG = 1 << 10, 64
-# What is nested and more than this is not read: no producer writes it.
+# A larger nested value is not read: no producer writes one.
 _LARGEST_NESTED = 4 << 20
 
 _OWN_SCOPE = "toolgauge"
-# What is not among these says nothing.
 _KINDS: dict[int, SpanKind] = {1: "internal", 2: "server", 3: "client", 4: "producer", 5: "consumer"}
 _STATUS_CODES: dict[int, StatusCode] = {1: "ok", 2: "error"}
 # As nearly all spans have it: without a message.
@@ -63,7 +62,7 @@ _STATUSES: dict[bytes, tuple[StatusCode, str]] = {
     b"\x18\x02": ("error", ""),
 }
 _SERVICE_NAME = "service.name"
-# What is read for another attribute where that is absent: the name that older producers give it.
+# The names that older producers give to attributes.
 _OLDER_NAMES = {ENVIRONMENT: "deployment.environment"}
 _EVENT_NAME = "event.name"
 # Scopes and resources come again with each request: to parse them each time takes 3 % more for requests of 8 spans.
@@ -89,7 +88,7 @@ def value(raw: bytes) -> Value:
     if size > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
         raise DecodeError("the value is too large")
     if raw[0] not in _TEXT_OR_BYTES:
-        check_value(raw)
+        check_fields(raw, VALUE)
     return _from_message(parse(AnyValueMessage, raw))
 
 
@@ -114,7 +113,7 @@ def _from_message(message: AnyValueMessage) -> Value:
 
 
 class Values:
-    """Decodes values, and counts those that could not be decoded when they were looked up; `known` are short texts."""
+    """Decodes values, and counts looked-up values that could not be decoded; `known` are short texts."""
 
     __slots__ = ("_long", "known", "undecodable")
 
@@ -152,13 +151,6 @@ class Attributes(Mapping[str, Value]):
         self._raw = raw
         self.decoder = values
         self._keys: list[str] | None = None
-
-    @property
-    def unordered(self) -> list[str]:
-        """The keys in any order, listed once: a protobuf map builds each key again on every walk."""
-        if self._keys is None:
-            self._keys = [*self._raw]
-        return self._keys
 
     # Never `self._raw[key]` alone: a protobuf map inserts a missing key.
     def __getitem__(self, key: str) -> Value:
@@ -204,9 +196,10 @@ class Attributes(Mapping[str, Value]):
             return False
 
     def __iter__(self) -> Iterator[str]:
-        # In order from the first time on, which makes the next ones cheap.
-        self.unordered.sort()
-        return iter(self.unordered)
+        # Listed once: a protobuf map builds each key again on every walk.
+        if self._keys is None:
+            self._keys = sorted(self._raw)
+        return iter(self._keys)
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -240,7 +233,7 @@ class Events(Sequence[SpanEvent]):
             parsed: list[SpanEvent] = []
             for raw in self._raw:
                 try:
-                    check_record(raw)
+                    check_fields(raw)
                     message = parse(EventMessage, raw)
                     check_name(message.name)
                     check_entries(message, raw)
@@ -253,13 +246,8 @@ class Events(Sequence[SpanEvent]):
         return self._parsed
 
 
-def _status(raw: bytes) -> tuple[StatusCode, str]:
-    message = parse(StatusMessage, raw)
-    return _STATUS_CODES.get(message.code, "unset"), text(message.message)
-
-
 class KnownScope(Struct, frozen=True, eq=False):
-    """A scope and what it means for its records: always viewed (`is_named`), never viewed (`is_own`), or neither."""
+    """A scope; its records are always viewed (`is_named`), never viewed (`is_own`), or neither."""
 
     scope: Scope
     is_named: bool
@@ -282,7 +270,7 @@ class Views:
 
     def span(self, raw: bytes, resource: Resource, scope: Scope) -> Span:
         """View a raw span; raise `DecodeError` when it cannot be parsed, is beyond the bounds, or has no valid ids."""
-        check_span(raw)
+        check_fields(raw, SPAN)
         message = parse(SpanMessage, raw)
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
         if not are_ids(trace_id, span_id):
@@ -290,7 +278,10 @@ class Views:
         name, flags, events = message.name, message.flags, message.events
         check_name(name)
         check_entries(message, raw)
-        status, status_message = _STATUSES.get(message.status) or _status(message.status)
+        status, status_message = _STATUSES.get(message.status, ("unset", ""))
+        if message.status not in _STATUSES:
+            parsed = parse(StatusMessage, message.status)
+            status, status_message = _STATUS_CODES.get(parsed.code, "unset"), text(parsed.message)
         return Span(
             ref=SpanRef(trace_id.hex(), span_id.hex()),
             parent_span_id=parent.hex() if is_span_id(parent) else None,
@@ -311,7 +302,7 @@ class Views:
 
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
         """View a raw log record; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""
-        check_record(raw)
+        check_fields(raw)
         message = parse(LogRecordMessage, raw)
         check_name(message.event_name)
         check_entries(message, raw)
@@ -343,7 +334,7 @@ class Views:
 
     def _parse_resource(self, raw: bytes) -> Resource:
         try:
-            check_record(raw)
+            check_fields(raw)
             message = parse(ResourceMessage, raw)
             check_entries(message, raw)
         except DecodeError:

@@ -1,14 +1,14 @@
-"""Admits requests, and hands data that is ready for export to the outbox.
+"""Admits requests, and hands outgoing data to the outbox.
 
 A request is refused with a retryable status while its destination has no room, memory is short, or the process stops. Spans
 count as held until the outbox has them; both sides of these books change under one lock. While the outbox is full, senders'
 data waits here, and our own is dropped and counted.
 
-The ways out: `pass_on` queues a request for `forward`, which joins those of one connection; `release` queues held spans, and
-`scorecards` what is scored, for `flush`; both end in `Admission.hand_over`.
+The ways out: `pass_on` queues a request for `forward`, which joins the requests of one connection; `release` queues held spans, and
+`scorecards` the scores, for `flush`; both end in `Admission.hand_over`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -28,10 +28,8 @@ from toolgauge.model.delivery import (
     Unsupported,
     merged,
 )
-from toolgauge.model.journal import ClosedId, JournalEntry, SamplingDecision, ShownValues
+from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.records import SpanRef
-from toolgauge.otlp.encode import annotate
 from toolgauge.otlp.envelope import Container, encode_spans
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.hold import HeldSpan
@@ -65,16 +63,25 @@ class Admission:
 
     def admit(self, request: Request) -> Answer:
         """Accept the request or answer with the refusal; an accepted one must be read or passed on."""
-        answer, reason = self._answer(request)
+        signal = request.signal
+        if signal == "metrics" and not self.outbox.forwards("metrics"):
+            message = (
+                "metrics are not accepted here, as nothing is sent on: set `OTEL_METRICS_EXPORTER=none` in the sender, or send "
+                "them to your backend"
+            )
+            return Unsupported(message)
+        if self._is_closed:
+            return self.refuse(request, "shutting down", "shutdown")
+        # Small requests may still fit where larger ones wait inside for room: taken in, they would pile up behind these.
+        if signal in self.backed_up or not self.outbox.has_room(signal, len(request.body) + self._bytes_queued):
+            return self.refuse(request, "the queue to the destination is full", "queue_full")
+        if not self._has_memory(len(request.body)):
+            return self.refuse(request, "memory is short", "memory")
         with self._lock:
-            if not isinstance(answer, Unsupported):
-                self._metrics.spans.add(request.spans, _RECEIVED)
-            if isinstance(answer, Refused):
-                self._metrics.spans.add(request.spans, ("refused", reason, ""))
-            elif isinstance(answer, Accepted):
-                self.spans_held += request.spans
-                self._bytes_queued += len(request.body)
-        return answer
+            self._metrics.spans.add(request.spans, _RECEIVED)
+            self.spans_held += request.spans
+            self._bytes_queued += len(request.body)
+        return _ACCEPTED
 
     def refuse(self, request: Request, message: str, reason: str) -> Refused:
         """Refuse a request for a reason that is known elsewhere."""
@@ -84,7 +91,7 @@ class Admission:
         return Refused(message)
 
     def take_up(self, request: Request, *, is_delivered: bool) -> None:
-        """Take a request that an earlier process accepted; it must be read. Spans that were `is_delivered` are no concern."""
+        """Take a request that an earlier process accepted; it must be read. Delivered spans are not counted."""
         with self._lock:
             self._bytes_queued += len(request.body)
             if not is_delivered:
@@ -111,29 +118,12 @@ class Admission:
             self._bytes_queued -= len(request.body)
 
     def hand_over(self, outgoing: Outgoing) -> bool:
-        """Put a request into the outbox; False when there is no room, and nothing has changed then."""
+        """Put a request into the outbox; False without room, and nothing has changed then."""
         with self._lock:
             if not self.outbox.put(outgoing):
                 return False
             self.spans_held -= outgoing.spans
             return True
-
-    def _answer(self, request: Request) -> tuple[Answer, str]:
-        signal = request.signal
-        if signal == "metrics" and not self.outbox.forwards("metrics"):
-            message = (
-                "metrics are not accepted here, as nothing is sent on: set `OTEL_METRICS_EXPORTER=none` in the sender, or send "
-                "them to your backend"
-            )
-            return Unsupported(message), ""
-        if self._is_closed:
-            return Refused("shutting down"), "shutdown"
-        # Small requests may still fit where what waits inside does not: taken in, they would pile up behind it.
-        if signal in self.backed_up or not self.outbox.has_room(signal, len(request.body) + self._bytes_queued):
-            return Refused("the queue to the destination is full"), "queue_full"
-        if not self._has_memory(len(request.body)):
-            return Refused("memory is short"), "memory"
-        return _ACCEPTED, ""
 
 
 # So many spans and scorecards wait for no others.
@@ -148,10 +138,6 @@ class _Joined(Struct):
 
     requests: list[Outgoing] = []
     size_bytes: int = 0
-
-    def add(self, outgoing: Outgoing) -> None:
-        self.requests.append(outgoing)
-        self.size_bytes += len(outgoing.body)
 
 
 class Egress:
@@ -192,18 +178,17 @@ class Egress:
         return bool(self._waiting) or self._released_count + len(self.scorecards) > _MANY
 
     def pass_on(self, outgoing: Outgoing, sender: str | None) -> None:
-        """Queue a senders' request for the next `forward`, which merges those of one connection."""
+        """Queue a senders' request for the next `forward`, which merges the requests of one connection."""
         if sender is None:
             self._hand_over(outgoing)
             return
         key = (outgoing.signal, sender)
-        joined = self._passing.get(key)
-        if joined is not None and joined.size_bytes + len(outgoing.body) > REQUEST_BYTES:
+        joined = self._passing.setdefault(key, _Joined())
+        if joined.requests and joined.size_bytes + len(outgoing.body) > REQUEST_BYTES:
             self._hand_over(merged(joined.requests))
-            joined = None
-        if joined is None:
             joined = self._passing[key] = _Joined()
-        joined.add(outgoing)
+        joined.requests.append(outgoing)
+        joined.size_bytes += len(outgoing.body)
 
     def forward(self) -> None:
         """Hand over queued requests; without room they wait for the next `flush`."""
@@ -216,19 +201,6 @@ class Egress:
         for span in spans:
             self._released.setdefault(span.container.origin, []).append(span)
             self._released_count += 1
-
-    def release_annotated(self, held: Sequence[HeldSpan[Container]], attributes: Mapping[str, bytes]) -> list[SpanRef]:
-        """Queue spans of one trace with their encoded attributes, by span id; return those that have any."""
-        annotated: list[SpanRef] = []
-        try:
-            for span in held:
-                if added := attributes.get(span.ref.span_id):
-                    span.raw = annotate(span.raw, added)
-                    annotated.append(span.ref)
-        finally:
-            # A fault costs spans their scores, never the spans.
-            self.release(held)
-        return annotated
 
     def _hand_over(self, outgoing: Outgoing) -> None:
         if not self._admission.hand_over(outgoing):
@@ -247,7 +219,7 @@ class Egress:
         self._flush_scorecards(now_ns)
 
     def _flush_spans(self, origin: object) -> bool:
-        """Hand over the released spans of one origin, as many requests as it takes; False when there is no room."""
+        """Hand over the released spans of one origin, as many requests as it takes; False without room."""
         spans = self._released[origin]
         while spans:
             count, size_bytes = _first_request(spans)
@@ -267,19 +239,13 @@ class Egress:
         self.closed_entries.clear()
         if not scorecards and not closed_entries:
             return
-        written: Iterable[Outgoing] = self._encode(scorecards) if scorecards else ()
-        written = self._journaled(written, scorecards, closed_entries, now_ns)
-        for outgoing in written:
+        for outgoing in self._journaled(scorecards, closed_entries, now_ns):
             if not self._admission.hand_over(outgoing):
                 self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
                 self._ledger.settle(outgoing.entries)
 
     def _journaled(
-        self,
-        written: Iterable[Outgoing],
-        scorecards: Sequence[Scorecard],
-        closed_entries: Sequence[Source],
-        now_ns: int,
+        self, scorecards: Sequence[Scorecard], closed_entries: Sequence[Source], now_ns: int
     ) -> list[Outgoing]:
         """Write scorecards and events to the journal together with the ids of their trajectories, which are closed then."""
         own: list[JournalEntry] = []
@@ -287,7 +253,7 @@ class Egress:
         # Messages of a broker are read again until the scores of their trajectories are delivered, too.
         messages = tuple(dict.fromkeys(one for one in closed_entries if isinstance(one, BrokerMessage)))
         try:
-            for outgoing in written:
+            for outgoing in self._encode(scorecards) if scorecards else ():
                 entry = self._ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
                 own.append(entry)
                 self._ledger.claim_deliveries(messages)
@@ -296,23 +262,19 @@ class Egress:
             # Also after a fault: a request that fails after each restart is worse than a missing one.
             closed: list[ClosedId] = []
             for scorecard in scorecards:
-                of, closed_ns = scorecard.trajectory, scorecard.scored_at_ns
-                sampled: Mapping[str, SamplingDecision] = (
-                    self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
-                )
+                of, partition = scorecard.trajectory, None if scorecard.by_judges else scorecard.trajectory.partition
+                sampled = self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
                 # Judges may have changed the decision that was written when the trace closed.
                 if sampled or not scorecard.by_judges:
-                    closed.append(
-                        ClosedId(
-                            id=of.closed_id,
-                            scope=of.scope,
-                            closed_ns=closed_ns,
-                            partition=None if scorecard.by_judges else of.partition,
-                            sampled=sampled,
-                        )
+                    one = ClosedId(
+                        id=of.closed_id,
+                        scope=of.scope,
+                        closed_ns=scorecard.scored_at_ns,
+                        partition=partition,
+                        sampled=sampled,
                     )
-            shown = self.shown[:]
-            self.shown.clear()
+                    closed.append(one)
+            shown, self.shown = self.shown, []
             self._ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
         return outgoings
 
@@ -335,7 +297,7 @@ def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
 
 
 def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
-    """Write one request of released spans; its parts are those of each request in which they came."""
+    """Write one request of released spans; its parts are the requests in which they came."""
     by_request: dict[object, list[HeldSpan[Container]]] = {}
     for span in spans:
         by_request.setdefault(span.container.request, []).append(span)

@@ -24,7 +24,7 @@ class InboxSettings(Section):
 
 
 class HoldSettings(Section):
-    """How long spans may wait for their scores, and how many bytes of them."""
+    """How long spans may wait for their scores, and their bytes at most."""
 
     timeout: Duration = 30 * SECOND
     max_bytes: Size = 64 * MIB
@@ -73,7 +73,7 @@ class Hold(Generic[C]):
         return len(self._in_order)
 
     def add(self, ref: SpanRef, container: C, raw: bytes, now_ns: int, entry: Source = NO_ENTRY) -> bool:
-        """Hold the span; False when there is no room or it is already held: it then goes on at once."""
+        """Hold the span; False without room, or when it is already held: it then leaves at once."""
         size = len(raw) + ENTRY_BYTES
         if self.bytes + size > self.max_bytes or ref in self._in_order:
             return False

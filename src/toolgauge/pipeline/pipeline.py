@@ -1,6 +1,6 @@
 """The order of the stages: receive -> read -> recognize -> assemble -> score (and judge) -> watch -> export.
 
-`process` reads a request that `admission` has accepted, `tick` closes and scores what is due, `flush` hands what is ready to
+`process` reads a request that `admission` has accepted, `tick` closes and scores due trajectories, `flush` hands data to
 the outbox. In a service `service/inbox.py` admits requests, and the worker thread calls these three; `consume` does both for replays
 and in process. One thread owns all of it, each call runs to its end, and nothing here does I/O. A fault in the middle never costs a
 sender its spans: they are handed on even when reading them failed.
@@ -8,7 +8,7 @@ sender its spans: they are handed on even when reading them failed.
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.misrouting import LoopDetector
+from toolgauge.assemble.cross_trace import LoopDetector
 from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalEntry
@@ -74,15 +74,10 @@ class Pipeline:
     @property
     def next_due_ns(self) -> int | None:
         """When a trajectory may close, a conversation be complete, or feedback be compared; `None` when nothing is open."""
-        watcher = self._parts.watcher
-        complete_ns = None if watcher is None else watcher.next_due_ns
-        dues = (
-            self.assembler.next_due_ns(),
-            self.assembler.next_look_ns(),
-            complete_ns,
-            self._parts.feedback.next_due_ns,
-        )
-        return min((due for due in dues if due is not None), default=None)
+        dues = [self.assembler.next_due_ns(), self._parts.feedback.next_due_ns]
+        if self._parts.watcher is not None:
+            dues.append(self._parts.watcher.next_due_ns)
+        return min([due for due in dues if due is not None], default=None)
 
     @property
     def trajectories_open(self) -> int:
@@ -213,7 +208,7 @@ class Pipeline:
                 self._pass_on(request, rest, request.count - len(held))
 
     def _read_spans(self, decoded: DecodedTraces, request: Request, held: list[Place], *, holds: bool) -> None:
-        """Give each span to the assembler; note those that are `held` until their trajectory is scored."""
+        """Give each span to the assembler; note the spans `held` until their trajectory is scored."""
         now_ns, entry, assembler, recognizer = (
             request.received_ns,
             request.entry,
@@ -225,7 +220,7 @@ class Pipeline:
         other_heads: list[PackedHead] = []
         for viewed in decoded.viewed:
             if has_feedback is None:
-                # Only requests with viewed spans are searched: for those of no agent the search would be 8 % of the CPU.
+                # Only requests with viewed spans are searched: for requests of no agent the search would be 8 % of the CPU.
                 has_feedback = has_feedback_mark(decoded.request)
             if has_feedback and has_feedback_mark(viewed.raw):
                 for feedback in feedback_of_span(viewed.span, viewed.linked_trace):
@@ -261,9 +256,10 @@ class Pipeline:
 
     def _end_reading(self, request: Request) -> None:
         self.admission.end_reading(request)
-        self._ledger.claim_trajectories(request.entry, self.assembler.take_claims())
+        claims, recalled = self.assembler.take_opened()
+        self._ledger.claim_trajectories(request.entry, claims)
         self._ledger.end_reading(request.entry)
-        for trace, heads in self.assembler.take_recalled():
+        for trace, heads in recalled:
             trace.is_new_entry(self._ledger.keep("traces", encode_heads(heads), request.received_ns))
 
     def _release_overloaded(self) -> None:

@@ -1,4 +1,4 @@
-"""The parts of a pipeline, and those that may change while it runs."""
+"""The parts of a pipeline, and the rules that may change while it runs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,7 +59,7 @@ def model_input(viewed: ViewedSpan, reading: Reading) -> ModelInput | None:
         return None
     ids = tuple([call_id for call_id in answered if call_id is not None])
     has_ids = len(ids) == len(answered)
-    # Answers without the calls that they answer are no history: the id of a call stands there a second time.
+    # A history has the calls beside their answers: each id twice.
     if has_ids and all(raw.count(call_id.encode()) == 1 for call_id in ids):
         return None
     return ModelInput(
@@ -166,7 +166,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What may change while a pipeline runs, without losing anything that is in it.
+    """Replacements for a running pipeline, which keeps everything that is in it.
 
     `reading` is `None` where the spans that are read stay the same. Open trajectories keep the times they were opened with.
     `streams` holds the measures of the criteria whose scores are watched from here on, by name and revision.

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.misrouting import SplitDetector
+from toolgauge.assemble.cross_trace import SplitDetector
 from toolgauge.export.results import Annotations
 from toolgauge.model.judging import Answers
 from toolgauge.model.metrics import MAX_LABEL
@@ -18,7 +18,7 @@ from toolgauge.model.notices import Notice
 from toolgauge.model.outcomes import Reason, Scorecard
 from toolgauge.model.records import VERSION, SpanRef
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.otlp.encode import taken_slots
+from toolgauge.otlp.encode import annotate, taken_slots
 from toolgauge.otlp.envelope import Container
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import HeldSpan
@@ -30,7 +30,7 @@ from toolgauge.score.scorer import Scorer
 _MOST_NEW, _REMEMBERED = 30, 256
 _MOST_SERVICES = 1000
 _AGENT, _AGENT_VERSION = "gen_ai.agent.name", "gen_ai.agent.version"
-# The service and scope of a trajectory, and what is named.
+# The service and scope of a trajectory, and the attribute with the name.
 _Key: TypeAlias = tuple[str, str, str]
 
 
@@ -94,7 +94,7 @@ _UNREAD = "requests passed unread while it was open, or shortly before"
 
 
 class GivenUp(BaseException):
-    """Ends the scoring of a thread whose work another one has taken over."""
+    """Ends the scoring of a thread whose work another one has taken."""
 
 
 class Scoring:
@@ -203,7 +203,7 @@ class Scoring:
         """Make scorecards of the answers that judges have given."""
         self._answers.extend(self._parts.judging.take())
         while self._answers:
-            # Taken out first: one that fails stops none of those behind it.
+            # Taken out first: one that fails does not stop the next.
             answers = self._answers.popleft()
             results = self.scorer.judged(answers)
             self._publish(
@@ -219,31 +219,35 @@ class Scoring:
         is_held = scorecard.trajectory.scope == "trace" and not scorecard.by_judges
         held = self._parts.hold.take(scorecard.trajectory.trace_id) if is_held else []
         try:
-            # Runs of a trace that still waits decide nothing: others of it may fail.
+            # Runs of a trace that still waits decide nothing: its other runs may fail.
             if scorecard.trajectory.closed_because != "parent_missing":
                 self._parts.keepers.decide(scorecard, [span.raw for span in held])
         finally:
             self._release(scorecard, held)
 
     def _release(self, scorecard: Scorecard, held: Sequence[HeldSpan[Container]]) -> None:
-        if scorecard.trajectory.scope != "trace":
-            return
         annotated: list[SpanRef] = []
-        if not scorecard.by_judges:
+        try:
             taken = {span.ref.span_id: taken_slots(span.raw) for span in held} if self._settings.openinference else None
-            annotated = self._egress.release_annotated(held, self._annotations.collect(scorecard, taken))
+            attributes = self._annotations.collect(scorecard, taken) if held else {}
+            for span in held:
+                if added := attributes.get(span.ref.span_id):
+                    span.raw = annotate(span.raw, added)
+                    annotated.append(span.ref)
+        finally:
+            # A fault costs spans their scores, never the spans.
+            self._egress.release(held)
         # Scorecard spans are counted where they are written; a judged span that neither form reaches is missed.
         if annotated:
             self._metrics.annotations.add(len(annotated), ("attribute",))
-        if self._settings.annotate == "hold":
+        if self._settings.annotate == "hold" and scorecard.trajectory.scope == "trace":
             judged = {result.target for result in scorecard.results if result.target and result.enforce == "live"}
             self._metrics.annotations.add(len(judged.difference(annotated)), ("missed",))
 
     def _watch(self, scorecard: Scorecard) -> None:
-        if self._parts.watcher is not None:
-            regressions = self._parts.watcher.observe(scorecard)
-            if regressions:
-                self._parts.on_regressions(regressions)
+        regressions = self._parts.watcher.observe(scorecard) if self._parts.watcher is not None else ()
+        if regressions:
+            self._parts.on_regressions(regressions)
 
     def _notify(self, scorecard: Scorecard) -> None:
         """Hand on failed results that are announced, one for each criterion, agent and tool."""

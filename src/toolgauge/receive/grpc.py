@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import NoReturn, TypeAlias
 from urllib.parse import unquote
 
@@ -25,14 +26,14 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.byte_budget import ByteBudget
 from toolgauge.net.listen import close_all, listen
 from toolgauge.net.settings import ServerTls
-from toolgauge.net.tls import WatchedFiles, server_context, server_pem
+from toolgauge.net.tls import WatchedFiles, read_pem, server_context
 from toolgauge.otlp.request import SERVICES
 from toolgauge.receive.otlp_handler import HOP_HEADER, OtlpHandler, Uploads
 from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, too_large
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.receive.unpack import decompress_message
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.settings import SECOND
+from toolgauge.settings import SECOND, file_path
 
 _log = logging.getLogger("toolgauge.receive")
 
@@ -71,18 +72,18 @@ class _Renewed:
 def _certificates(tls: ServerTls) -> grpc.ServerCertificateConfiguration:
     # gRPC takes any text for a certificate and fails at the first handshake; OpenSSL looks at it now.
     server_context(tls)
-    pem = server_pem(tls)
-    return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.client_ca)
+    pair = (read_pem(file_path(tls.key_file)), read_pem(file_path(tls.cert_file)))
+    client_ca = None if tls.client_ca_file is None else read_pem(file_path(tls.client_ca_file))
+    return grpc.ssl_server_certificate_configuration([pair], client_ca)
 
 
 _MAX_RESPONSE = 4 << 20
 _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
+_Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """Receives OTLP over gRPC."""
-
-    # `port` is known once it has started; the budget is that of all receivers.
+    """Receives OTLP over gRPC; all receivers share the `budget`."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class GrpcReceiver:
         self.port = 0
 
     async def start(self) -> None:
-        """Bind and serve; raise `StartError` when the endpoint cannot be had."""
+        """Bind and serve; raise `StartError` when the endpoint cannot be used."""
         # Without files that can be used, no port is bound.
         tls = self._settings.tls
         credentials = None if tls is None else server_credentials(tls)
@@ -115,12 +116,11 @@ class GrpcReceiver:
         addresses = [sock.getsockname()[:2] for sock in sockets]
         close_all(sockets)
         server = grpc.aio.server(options=tuple(_options(self._settings)))
-        methods = _Methods(self._handler, TokenGuard.of(self._settings.auth), self._uploads)
-        server.add_generic_rpc_handlers((methods,))
         self._health = health.aio.HealthServicer()
         add_HealthServicer_to_server(self._health, server)
-        # Handlers are asked in the order in which they are added.
-        server.add_generic_rpc_handlers((_UnknownMethods(self._handler.refusal_log),))
+        # Handlers are asked in the order in which they are added, and this one knows all methods.
+        methods = _Methods(self._handler, TokenGuard.of(self._settings.auth), self._uploads)
+        server.add_generic_rpc_handlers((methods,))
         for host, port in addresses:
             address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             try:
@@ -162,95 +162,80 @@ def _options(settings: GrpcSettings) -> Iterator[tuple[str, int]]:
     yield from settings.keepalive.options()
 
 
-class _Methods(grpc.GenericRpcHandler):
-    """Finds the handler of a method; refuses strangers and our own hop id, as streams: before a message is read."""
-
-    def __init__(self, handler: OtlpHandler, guard: TokenGuard | None, uploads: Uploads) -> None:
-        self._own_hop = (HOP_HEADER, handler.hop_id)
-        self._guard = guard
-        self._open: dict[str, _Handler] = {}
-        self._loop: dict[str, _Handler] = {}
-        self._strangers: dict[str, _Handler] = {}
-        for signal, service in SERVICES.items():
-            path = f"/{service}/Export"
-            self._open[path] = grpc.stream_unary_rpc_method_handler(_Exports(handler, signal, uploads).take)
-            self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, LOOP))
-            self._strangers[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, UNAUTHENTICATED))
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "_Handler | None":
-        """Choose by method and metadata; `None` is UNIMPLEMENTED."""
-        metadata = handler_call_details.invocation_metadata
-        guard = self._guard
-        if guard is not None:
-            shown = (value for key, value in metadata if key == guard.header and isinstance(value, str))
-            if not guard.admits(next(shown, None)):
-                return self._strangers.get(handler_call_details.method)
-        if self._own_hop in metadata:
-            return self._loop.get(handler_call_details.method)
-        return self._open.get(handler_call_details.method)
-
-
-class _UnknownMethods(grpc.GenericRpcHandler):
-    """Answers UNIMPLEMENTED as gRPC would, and logs it."""
-
-    def __init__(self, refusal_log: RefusalLog) -> None:
-        self._refusal_log = refusal_log
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:  # noqa: ARG002 (all unknown methods are refused alike)
-
-        async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
-            self._refusal_log.path("grpc", _NO_SUCH_METHOD, _address(context.peer()))
-            await _abort(context, _NO_SUCH_METHOD)
-
-        return grpc.stream_unary_rpc_method_handler(refuse)
-
-
 _NO_SUCH_METHOD = Refusal(
     outcome="unsupported",
     code=grpc.StatusCode.UNIMPLEMENTED,
     http_status=404,
     message="no such method; OTLP is served as `Export` of its services for traces, metrics and logs",
 )
-_Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
-class _Exports:
-    def __init__(self, handler: OtlpHandler, signal: Signal, uploads: Uploads) -> None:
+class _Methods(grpc.GenericRpcHandler):
+    """Finds the handler of a method; refuses strangers and our own hop id, as streams: before a message is read.
+    Answers UNIMPLEMENTED to unknown methods as gRPC would, and logs them.
+    """
+
+    def __init__(self, handler: OtlpHandler, guard: TokenGuard | None, uploads: Uploads) -> None:
         self._handler = handler
-        self._signal: Signal = signal
+        self._guard = guard
         self._uploads = uploads
+        self._signals: dict[str, Signal] = {f"/{service}/Export": signal for signal, service in SERVICES.items()}
 
-    async def take(self, _bodies: AsyncIterator[bytes], context: _Context) -> bytes:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:
+        """Choose by method and metadata."""
+        signal = self._signals.get(handler_call_details.method)
+        if signal is None:
+            return grpc.stream_unary_rpc_method_handler(self._refuse_unknown)
+        metadata = handler_call_details.invocation_metadata
+        guard = self._guard
+        if guard is not None:
+            shown = (value for key, value in metadata if key == guard.header and isinstance(value, str))
+            if not guard.admits(next(shown, None)):
+                return grpc.stream_unary_rpc_method_handler(partial(self._refuse, signal, UNAUTHENTICATED))
+        if (HOP_HEADER, self._handler.hop_id) in metadata:
+            return grpc.stream_unary_rpc_method_handler(partial(self._refuse, signal, LOOP))
+        return grpc.stream_unary_rpc_method_handler(partial(self._take, signal))
+
+    async def _refuse(
+        self, signal: Signal, refused: Refusal, _bodies: AsyncIterator[bytes], context: _Context
+    ) -> bytes:
+        await _abort(context, self._handler.refuse(signal, refused, _address(context.peer())))
+
+    async def _refuse_unknown(self, _bodies: AsyncIterator[bytes], context: _Context) -> bytes:
+        self._handler.refusal_log.path("grpc", _NO_SUCH_METHOD, _address(context.peer()))
+        await _abort(context, _NO_SUCH_METHOD)
+
+    async def _take(self, signal: Signal, _bodies: AsyncIterator[bytes], context: _Context) -> bytes:
         # A call that is over has no peer any more.
         peer = _address(context.peer())
-        body = await self._read(context, peer)
-        # The first byte decides: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
+        body = await self._read(signal, context, peer)
+        # The first byte decides: 0x1f is not a legal tag of a protobuf message, 0x78 a rare one.
         unpack = decompress_message if body[:1] in (b"\x1f", b"\x78") else None
-        refused = await self._handler.take(self._signal, body, peer, unpack)
+        refused = await self._handler.take(signal, body, peer, unpack)
         if refused is not None:
             # Raised through this frame, which then hangs in a cycle: a refused request would stay in memory with it.
             del body
             await _abort(context, refused)
         return b""
 
-    async def _read(self, context: _Context, peer: str) -> bytes:
+    async def _read(self, signal: Signal, context: _Context, peer: str) -> bytes:
         async def give_up(refused: Refusal) -> None:
             # Answered now, which frees the message; cancelling the wait could leave a whole message in memory for ever.
             with contextlib.suppress(grpc.aio.BaseError):
-                await _abort(context, self._handler.refuse(self._signal, refused, peer))
+                await _abort(context, self._handler.refuse(signal, refused, peer))
 
         self._uploads.begin(give_up)
         try:
             body = await context.read()
         except asyncio.CancelledError:
             # The sender went away.
-            self._handler.miss(self._signal)
+            self._handler.miss(signal)
             raise
         finally:
             self._uploads.end(give_up)
         if isinstance(body, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - the stubs know no `EOF`
             return body
-        self._handler.miss(self._signal)
+        self._handler.miss(signal)
         refused = invalid("the request has no message")
         try:
             await _abort(context, refused)
@@ -263,15 +248,6 @@ class _Exports:
         except grpc.aio.AbortError:
             self._handler.refusal_log.request("grpc", refused, peer)
             raise
-
-
-def _refuse(
-    handler: OtlpHandler, signal: Signal, refused: Refusal
-) -> Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]:
-    async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
-        await _abort(context, handler.refuse(signal, refused, _address(context.peer())))
-
-    return refuse
 
 
 def _address(peer: str) -> str:

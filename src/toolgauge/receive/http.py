@@ -99,7 +99,7 @@ class HttpReceiver:
         return 0 if self._listeners is None else self._listeners.port
 
     async def start(self) -> None:
-        """Bind and serve; raise `StartError` when the endpoint cannot be had."""
+        """Bind and serve; raise `StartError` when the endpoint cannot be used."""
         log = self._handler.refusal_log
         protocols = _Server(self._answer, self._settings, log)
         on_failure = partial(log.handshake, "http")

@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, TopicDescription  # pyright: ignore[reportPrivateImportUsage]  # public by its documentation
 from confluent_kafka.cimpl import NewPartitions, NewTopic
-from msgspec import Struct
 
 from toolgauge.model.delivery import Accepted, Answer, Assignment, BrokerMessage, Invalid, Refused, Signal
 from toolgauge.model.errors import StartError
@@ -38,13 +37,6 @@ _LOOK_EVERY_S = 5.0
 _NOT_ALLOWED = frozenset((KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED))
 
 
-class KnownTraces(Struct):
-    """What the topic holds of some partitions."""
-
-    closed: list[ClosedId]
-    begun: list[str]
-
-
 class _Written:
     """How far a partition of the topic goes, and how far it went some time ago."""
 
@@ -63,7 +55,7 @@ class _Written:
 
 
 class TopicIds:
-    """Notices topics that are deleted or made again: their offsets begin anew, which nothing else shows."""
+    """Notices topics that are deleted or made again: their offsets begin again, which nothing else shows."""
 
     def __init__(self, settings: KafkaReceiverSettings, names: Collection[str]) -> None:
         self._admin = AdminClient({**client_properties(settings)})
@@ -79,7 +71,7 @@ class TopicIds:
         return frozenset(self._known)
 
     def remade(self) -> set[str]:
-        """Return the topics that were made again since the last call, and note those that are `missing`. Never waits."""
+        """Return the topics that were made again since the last call, and note `missing` ones. Never waits."""
         remade: set[str] = set()
         if not all(answer.done() for answer in self._answers.values()):
             return remade
@@ -146,11 +138,14 @@ class ClosedTopic:
         self.partitions = max(self.partitions, needed)
         return None
 
-    def read(self, starts: Mapping[int, int], now_ns: int) -> KnownTraces:
-        """Read partitions from these offsets to their present ends; raise `KafkaException` when that cannot be."""
+    def read(self, starts: Mapping[int, int], now_ns: int) -> tuple[list[ClosedId], list[str]]:
+        """Read partitions from these offsets to their present ends; return the closed and the begun traces.
+        Raises `KafkaException` when the brokers do not answer.
+        """
         of_reader = {"group.id": self._settings.group_id, "enable.auto.commit": False, "enable.partition.eof": True}
         consumer = Consumer({**self._properties, **of_reader})
-        known = KnownTraces([], [])
+        closed: list[ClosedId] = []
+        begun: list[str] = []
         try:
             ends: set[int] = set()
             begins: list[TopicPartition] = []
@@ -171,15 +166,15 @@ class ClosedTopic:
                 for message in consumer.consume(_READ_AT_ONCE, 0.2):
                     error = message.error()
                     if error is None:
-                        _note(message, known)
+                        _note(message, closed, begun)
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # librdkafka's name
                         ends.discard(message.partition() or 0)
         finally:
             consumer.close()
-        return known
+        return closed, begun
 
     def write(self, closed: Iterable[ClosedId], begun: Iterable[tuple[str, int]], now_ns: int) -> None:
-        """Write ids of traces that have closed, and of those that are `begun`, with their partitions."""
+        """Write ids of `closed` traces, and of `begun` ones with their partitions."""
         for one in closed:
             if one.partition is not None:
                 self._put(one.partition, one.id, "closed", one.closed_ns)
@@ -187,11 +182,11 @@ class ClosedTopic:
             self._put(partition, trace_id, "begun", now_ns)
 
     def flush(self, timeout_s: float) -> bool:
-        """Return whether all that was written is there, after so long at most."""
+        """Return whether the brokers have all written ids, after so long at most."""
         return self._producer.flush(timeout_s) == 0
 
     def offset_at(self, partition: int, when_ns: int, now_ns: int) -> int:
-        """Return from where to read on for what has closed since some time."""
+        """Return the offset from which to read for traces that have closed since some time."""
         written = self._written.get(partition)
         return 0 if written is None else written.at(when_ns, now_ns)
 
@@ -220,7 +215,7 @@ class ClosedTopic:
         self._producer.flush(0.1)
 
 
-def _note(message: Message, known: KnownTraces) -> None:
+def _note(message: Message, closed: list[ClosedId], begun: list[str]) -> None:
     key, value = message.key(), message.value()
     if key is None or value is None:
         return
@@ -231,9 +226,9 @@ def _note(message: Message, known: KnownTraces) -> None:
         # Somebody else's, in a topic that is ours alone.
         return
     if state == "closed":
-        known.closed.append(ClosedId(id=trace_id, scope="trace", closed_ns=when_ns, partition=message.partition()))
+        closed.append(ClosedId(id=trace_id, scope="trace", closed_ns=when_ns, partition=message.partition()))
     elif state == "begun":
-        known.begun.append(trace_id)
+        begun.append(trace_id)
 
 
 _LOG = logging.getLogger("toolgauge.receive")
@@ -394,7 +389,7 @@ class MessageTaker:
             return await self._parts.consumer.consume_message(signal, body, sender, message)
         except MemoryError:
             return Refused("out of memory", retry_after_s=5.0)
-        except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
+        except Exception as error:  # noqa: BLE001 - the receiver handler answers for any failure behind it
             self._parts.ledger.forget((message,))
             return Invalid(f"it failed inside: {type(error).__name__}")
 

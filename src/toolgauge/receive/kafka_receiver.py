@@ -1,8 +1,8 @@
 """Reads from Kafka in a consumer group, and commits messages once they are forwarded and scored.
 
 The receiver's thread polls; the event loop takes the messages one by one while the partitions are paused. The `range`
-assignment keeps spans and log records of a trace in one process. A rebalance gives up all partitions; trajectories open in
-those that do not come back are dropped, and their next owner reads them again.
+assignment keeps spans and log records of a trace in one process. A rebalance gives up all partitions; open
+trajectories of partitions that do not come back are dropped, and their next owner reads them again.
 """
 
 import asyncio
@@ -23,7 +23,6 @@ from toolgauge.net.tls import read_pem
 from toolgauge.receive.kafka_client import (
     CALL_S,
     ClosedTopic,
-    KnownTraces,
     MessageTaker,
     TopicIds,
     consumer_properties,
@@ -44,7 +43,7 @@ _POLL_S = 0.1
 _PATIENCE_S = 0.5
 _COMMIT_EVERY_S = 1.0
 _TRY_AGAIN_S = 1.0
-# How long a start waits for the brokers' answer: what is wrong with the configuration shows by then.
+# How long a start waits for the brokers' answer: mistakes of the configuration show by then.
 _START_S = 5.0
 _NS_PER_S = 1_000_000_000
 _UNKNOWN = frozenset((KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED))
@@ -70,7 +69,7 @@ class KafkaReceiver:
         self._is_stopping = self._taker.is_stopping
         self._is_leaving = threading.Event()
         self._trouble: tuple[str, int] | None = None
-        # What follows is the thread's.
+        # The thread's from here on.
         self._assignments: dict[int, Assignment] = {}
         self._committed: dict[tuple[str, int], tuple[int, str]] = {}
         self._batch: Future[None] | None = None
@@ -95,7 +94,7 @@ class KafkaReceiver:
         return self._trouble
 
     async def start(self) -> None:
-        """Begin to read; brokers that are away are tried again. Raise `StartError` for what will not mend by itself."""
+        """Begin to read; brokers that are away are tried again. Raise `StartError` for a wrong configuration."""
         self._loop = asyncio.get_running_loop()
         tls = self._settings.client_tls
         for file in () if tls is None else tls.files:
@@ -125,7 +124,7 @@ class KafkaReceiver:
             _LOG.warning("kafka: there was no time to drop the open trajectories: some may be scored in part")
 
     async def leave(self, timeout_s: float) -> None:
-        """Commit what can be, and leave the group, within the time."""
+        """Commit all done messages, and leave the group, within the time."""
         self._is_stopping.set()
         self._is_leaving.set()
         thread, self._thread = self._thread, None
@@ -163,7 +162,7 @@ class KafkaReceiver:
             self._consumer.close()
 
     def _join(self) -> bool:
-        """Make what has to be there, as often as it takes, and enter the group; False when the process ends before."""
+        """Make the topic of closed traces, as often as it takes, and enter the group; False when the process ends before."""
         while not self._is_leaving.is_set():
             try:
                 lacking = self._closed_topic.make(tuple(self._signals))
@@ -206,7 +205,7 @@ class KafkaReceiver:
             self._consumer.unsubscribe()
             self._subscribe()
         if self._batch is None:
-            # What came before a pause took hold, first.
+            # First the messages that came before a pause took hold.
             came, self._backlog = self._backlog, []
             self._hand_over(came or self._consumer.consume(_AT_ONCE, _POLL_S))
         if self._batch is not None:
@@ -239,7 +238,7 @@ class KafkaReceiver:
             _LOG.error(text, " and ".join(sorted(remade)))
             self._remade |= remade
             self._interrupt()
-            # What is open goes on: nobody can read it again.
+            # Open trajectories stay open: nobody can read them again.
             for assignment in self._assignments.values():
                 self._parts.ledger.forget(self._parts.offsets.drop(assignment))
             self._on_assign(self._consumer, self._consumer.assignment())
@@ -312,7 +311,7 @@ class KafkaReceiver:
 
     def _on_revoke(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
         self._waits_for_partitions = True
-        # Before the ids of what has closed are written, no more may close: somebody else would score it as well.
+        # Before the ids of closed traces are written, no more may close: another process would score them as well.
         self._show_stall()
         has_ended = self._interrupt()
         if has_ended and not self._is_leaving.is_set():
@@ -322,7 +321,7 @@ class KafkaReceiver:
                 has_ended = False
         if not has_ended:
             self._lose(tuple(self._assignments))
-        # What is left of those at the end is scored by whoever reads it next.
+        # At the end the next reader scores the traces that are left.
         self._commit(CALL_S, is_giving_up=not self._is_leaving.is_set())
         self._consumer.unassign()
 
@@ -392,9 +391,9 @@ class KafkaReceiver:
             self._committed[part.topic, part.partition] = (part.offset, part.metadata or "")
             before = starts[part.partition]
             starts[part.partition] = closed_from if before < 0 else min(before, closed_from)
-        known: KnownTraces = self._closed_topic.read(starts, self._parts.clock())
+        closed, begun = self._closed_topic.read(starts, self._parts.clock())
         # Before any message of theirs: both wait for their turns in the same order.
-        self._on_loop(self._parts.traces.remember(known.closed, known.begun))
+        self._on_loop(self._parts.traces.remember(closed, begun))
 
     def _lose(self, numbers: Sequence[int]) -> None:
         """Drop open trajectories of partitions; requests on their way to a destination still go there."""

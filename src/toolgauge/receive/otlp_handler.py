@@ -19,7 +19,6 @@ from toolgauge.net.byte_budget import ByteBudget, OverBudgetError, Reservation
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.refusal import (
     TOO_MUCH_MEMORY,
-    Outcome,
     Refusal,
     RefusalLog,
     Transport,
@@ -34,7 +33,7 @@ from toolgauge.state.ledger import Ledger, OffsetJournal
 
 # Between two looks. Most messages are whole sooner, and cost no look.
 _LOOK_S = 0.02
-# A line that is slower than this is none.
+# A slower line counts as broken.
 _SLOWEST_BYTES_PER_S = 64 * 1024
 
 _MEMORY_IS_SHORT = refusal(Refused("memory is short"))
@@ -83,7 +82,7 @@ class Uploads:
         now_s = loop.time()
         # How much came in since the last look is unknown; it was not more than this.
         if not self._has_memory(len(self._begun_s) * self._largest):
-            # Those of this moment may well be whole: their reader answers them.
+            # Messages of this moment may well be whole: their reader answers them.
             self._give_up(now_s - _LOOK_S, _MEMORY_IS_SHORT)
         self._give_up(now_s - self._longest_s, _TOO_SLOW)
         if self._begun_s:
@@ -176,13 +175,13 @@ class OtlpHandler:
         except DecodeError as error:
             return self.refuse(signal, invalid(str(error), reason=error.reason), sender)
         except asyncio.CancelledError:
-            # The sender went away: there is no connection for an answer.
+            # The sender went away: no connection is left for an answer.
             self.miss(signal)
             raise
-        except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
+        except Exception as error:  # noqa: BLE001 - the receiver handler answers for any failure behind it
             return self._fail(signal, error, sender)
         if isinstance(answer, Accepted):
-            self._count(signal, "accepted")
+            self._requests.add(1, (self._transport, signal, "accepted"))
             return None
         return self.refuse(signal, refusal(answer), sender)
 
@@ -201,14 +200,14 @@ class OtlpHandler:
     def refuse(self, signal: Signal, refused: Refusal, sender: str | None) -> Refusal:
         """Count and log a refusal, and hand it back."""
         self.refusal_log.request(self._transport, refused, sender)
-        self._count(signal, refused.outcome)
+        self._requests.add(1, (self._transport, signal, refused.outcome))
         if refused.invalid_reason is not None:
             self._requests_invalid.add(1, (self._transport, signal, refused.invalid_reason))
         return refused
 
     def miss(self, signal: Signal) -> None:
         """Count a request that was not read to its end: too large for the transport, or the sender went away."""
-        self._count(signal, "unread")
+        self._requests.add(1, (self._transport, signal, "unread"))
 
     def _fail(self, signal: Signal, error: Exception, sender: str | None) -> Refusal:
         # The log names each kind once a minute, and shows nothing of the request.
@@ -225,9 +224,6 @@ class OtlpHandler:
             )
         return self.refuse(signal, failed(error), sender)
 
-    def _count(self, signal: Signal, outcome: Outcome) -> None:
-        self._requests.add(1, (self._transport, signal, outcome))
-
 
 async def _beside(work: Callable[[], _T]) -> _T:
     """Do the work in a thread. Its memory is in use until it ends, also where the sender has given up."""
@@ -238,7 +234,7 @@ async def _beside(work: Callable[[], _T]) -> _T:
         await asyncio.gather(doing, return_exceptions=True)
         raise
     finally:
-        # An error in it refers to this frame, and to what was unpacked: both would wait for the garbage collector.
+        # An error in it refers to this frame, and to the unpacked body: both would wait for the garbage collector.
         del doing
 
 

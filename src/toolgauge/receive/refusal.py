@@ -107,8 +107,8 @@ class _Handshake(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Advice(Struct, frozen=True, forbid_unknown_fields=True):
-    # By HTTP status, or for status 400 by reason. Other refusals (queue full, memory short, a signal that is not forwarded) are no
-    # mistakes of a sender, and are logged elsewhere or only counted.
+    # By HTTP status, or for status 400 by reason. Other refusals (queue full, memory short, a signal that is not forwarded) are
+    # not mistakes of a sender, and are logged elsewhere or only counted.
     advice: dict[str, str]
     # In place of messages to the sender that may quote its body.
     descriptions: dict[str, str]
@@ -135,7 +135,7 @@ class RefusalLog:
         self._throttle = Throttle(clock=clock)
 
     def request(self, transport: Transport, refused: Refusal, peer: str | None) -> None:
-        """Log a refused request, unless the refusal is no mistake of the sender."""
+        """Log a refused request, if it is a mistake of the sender."""
         cause = str(refused.http_status)
         if cause == "400":
             cause = refused.invalid_reason or refused.outcome
@@ -165,7 +165,7 @@ class RefusalLog:
         self._refused(transport, "tls", peer, described, "look into the log of the sender")
 
     def first_bytes(self, data: bytes, peer: str | None, port: int) -> bool:
-        """Log a client of a plain port for HTTP whose first bytes are those of TLS or of gRPC; False for all others."""
+        """Log a client of a plain port for HTTP whose first bytes are TLS or gRPC; False for all others."""
         if data.startswith(_TLS_RECORD):
             described = "it speaks TLS, and this port does not"
             self._refused("http", "tls_on_plain_port", peer, described, _ADVICE.plain_port)

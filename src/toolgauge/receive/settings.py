@@ -17,7 +17,7 @@ _MILLISECOND = 1_000_000
 class Cors(Section):
     """Browsers that may send. They may remember an answer for `max_age` seconds.
 
-    An origin has at most one `*`, which stands for a part without `/`; alone it stands for all of them. Browsers may send credentials
+    An origin has at most one `*`, which means a part without `/`; alone it means all origins. Browsers may send credentials
     from origins that are written out, without `*`: `navigator.sendBeacon` with JSON does nothing else.
     """
 

@@ -51,7 +51,7 @@ def gunzip(body: bytes, limit: int) -> Iterator[bytes]:
 
 
 def unzstd(body: bytes, limit: int) -> Iterator[bytes]:
-    """Decompress a zstd body of at most `limit` bytes, whatever size its frames declare; raise as `gunzip`."""
+    """Decompress a zstd body of at most `limit` bytes, with any declared size of its frames; raise as `gunzip`."""
     return _members(body, limit, lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS))
 
 
@@ -67,12 +67,12 @@ def inflate(body: bytes, limit: int) -> Iterator[bytes]:
 def decompress_message(body: bytes, limit: int) -> Iterator[bytes]:
     """Decompress a gRPC message that begins as a compressed one."""
     if body[:2] == _GZIP_MAGIC:
-        return gunzip(body, limit)
+        yield from gunzip(body, limit)
+        return
     # 0x78 begins a zlib stream and could begin an unknown field 15 as well.
-    return _inflated_or_plain(body, limit) if int.from_bytes(body[:2], "big") % 31 == 0 else iter((body,))
-
-
-def _inflated_or_plain(body: bytes, limit: int) -> Iterator[bytes]:
+    if int.from_bytes(body[:2], "big") % 31:
+        yield body
+        return
     pieces = inflate(body, limit)
     try:
         # No field 15 looks like megabytes of a zlib stream.

@@ -1,4 +1,4 @@
-"""The GenAI and MCP conventions: names of attributes, operations and events, and the observations that they hold."""
+"""The GenAI and MCP conventions: names of attributes, operations, events and finish reasons, and the observations in them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +19,7 @@ from toolgauge.model.observations import (
     CallExecuted,
     CallRequested,
     ConversationSeen,
+    Ending,
     MessageSeen,
     ModelCall,
     Observation,
@@ -26,7 +27,6 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.endings import ending
 from toolgauge.recognize.messages import Messages, read_messages, read_text
 
 # The keys of a convention in order of preference: the first one present counts.
@@ -37,7 +37,7 @@ TOKEN_KEYS = (
 OPENINFERENCE_TOKENS = (("llm.token_count.prompt", *TOKEN_KEYS[0]), ("llm.token_count.completion", *TOKEN_KEYS[1]))
 # Far more than any model takes.
 _MOST = 10**12
-# How objects with counts name them: those of providers, Langfuse and MLflow, with parts (`input_cached_tokens`) besides.
+# How providers, Langfuse and MLflow name counts; they have parts (`input_cached_tokens`) besides.
 _INPUT_WORDS = ("input", "prompt")
 _OUTPUT_WORDS = ("output", "completion")
 _MAX_COUNTS = 100
@@ -69,15 +69,15 @@ def model_call(
         agent=agent,
         stopped_for_tools=stopped_for_tools,
         ending=None if reason is None else ending(reason),
-        input_tokens=_first(attributes, keys[0]),
-        output_tokens=_first(attributes, keys[1]),
+        input_tokens=token_count(values.first(attributes, keys[0])),
+        output_tokens=token_count(values.first(attributes, keys[1])),
     )
 
 
-def counted(usage: JsonObject) -> tuple[int | None, int | None]:
-    """Read an object with counts: its input is the sum of what begins with `input` or `prompt`, and so on."""
+def token_counts(usage: Value) -> tuple[int | None, int | None]:
+    """Return (input, output) tokens of an object or its JSON text: sums of the counts whose names begin with `input` or `prompt`, and so on."""
     sums: list[int | None] = [None, None]
-    for key, value in list(usage.items())[:_MAX_COUNTS]:
+    for key, value in list(values.decoded_object(usage).items())[:_MAX_COUNTS]:
         count = token_count(value)
         for place, words in enumerate((_INPUT_WORDS, _OUTPUT_WORDS)):
             if count is not None and key.startswith(words):
@@ -85,25 +85,13 @@ def counted(usage: JsonObject) -> tuple[int | None, int | None]:
     return sums[0], sums[1]
 
 
-def token_counts(value: Value) -> tuple[int | None, int | None]:
-    """Return (input, output) tokens of an object in JSON text."""
-    return counted(values.decoded_object(value))
-
-
 def token_count(value: Value) -> int | None:
-    """Return a value as a number of tokens; `None` when it is none."""
+    """Return a number of tokens; `None` for any other value."""
     if type(value) is int:
         return value if 0 <= value <= _MOST else None
     # JavaScript knows no whole numbers.
     if type(value) is float and 0 <= value <= _MOST and value.is_integer():
         return int(value)
-    return None
-
-
-def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> int | None:
-    for key in keys:
-        if (value := attributes.get(key)) is not None:
-            return token_count(value)
     return None
 
 
@@ -136,7 +124,7 @@ TOOL_FINISHES = ("tool_call", "tool_calls", "tool-calls", "tool_use", "function_
 
 # A tuple, not a set: the value looked up may be an unhashable list or object.
 MODEL_OPERATIONS = ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")
-# Whole words, and whole names, of operations whose messages repeat those of model calls, or belong to no model.
+# Whole words, and whole names, of operations whose messages repeat a model's, or belong to no model.
 _OTHER_OPERATIONS = re.compile(
     r"(?:^|_)(?:(?:sub|multi)?agents?|workflows?|tools?|functions?|chains?(?!_of_thought)|(?:lang)?graphs?|crew(?:ai|s)?|swarms?|teams?"
     r"|pipelines?|orchestrat(?:e|or|ion)|frameworks?|event_?loops?|hand_?offs?|embed(?:ding)?s?|retriev(?:al|er)s?|rerank(?:er|ing)?"
@@ -147,7 +135,7 @@ _WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _MAX_OPERATION = 256
 _NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 _TRUE = (True, "true", "True")
-# Classes of LangChain's tools, and ADK's span around several of them, in place of a tool's name.
+# Classes of LangChain's tools, and ADK's span around several tools, in place of a tool's name.
 UNNAMED = (None, "", "DynamicStructuredTool", "DynamicTool", "StructuredTool", "(merged tools)")
 EXECUTE = "execute_tool"
 INVOKE = "invoke_agent"
@@ -172,7 +160,7 @@ HISTORY_EVENTS: Mapping[str, str] = {
 
 # Choices beyond the first are alternatives; their calls must not take the positions of the first one's.
 _POSITIONS_A_CHOICE = 1000
-# Counts that producers write in place of hidden arguments, under keys like those of arguments.
+# Counts that producers write in place of hidden arguments, under similar keys.
 _MEASURES = frozenset(("bytes", "chars", "length", "size", "truncated"))
 _MAX_BLOCKS = 100
 # `Error running tool (non-fatal): {'tool_name': .., 'error': ..}`, or the same as `message` and `data` of one object.
@@ -190,7 +178,22 @@ def executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> CallEx
         name = span.name.partition(prefix + " ")[2].strip()
     if name in UNNAMED:
         return None
+    arguments: Content = NOT_RECORDED
+    written = attributes.get(ARGUMENTS)
+    if not written or written == "{}":
+        arguments = one_by_one(attributes)
     result = attributes.get(RESULT)
+    if written is not None and not isinstance(arguments, Recorded):
+        arguments = values.arguments_beside(written, result)
+    returned = values.result(result)
+    if result is None:
+        # MCP instrumentations write content to attributes of their own.
+        whole, count = attributes.get(MCP_CONTENT), attributes.get(MCP_CONTENT_COUNT)
+        returned = values.result(whole)
+        if whole is None and isinstance(count := values.decoded(count), int):
+            texts = [attributes.get(MCP_BLOCK_CONTENT.format(number)) for number in range(min(count, _MAX_BLOCKS))]
+            blocks: list[Json] = [{"type": "text", "text": text} for text in texts if isinstance(text, str)]
+            returned = Recorded(blocks) if blocks else NOT_RECORDED
     error = call_error(span)
     # Rule: MCP's failure flag in an attribute of its own is a failure, as inside a result.
     if error is None and attributes.get(MCP_IS_ERROR) in _TRUE:
@@ -198,37 +201,16 @@ def executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> CallEx
     return CallExecuted(
         name=name,
         call_id=call_id(attributes),
-        arguments=_arguments(attributes),
-        result=values.result(result) if result is not None else _mcp_result(attributes),
+        arguments=arguments,
+        result=returned,
         error=error,
         agent=values.as_str(attributes.get(AGENT)),
         protocol=protocol,
     )
 
 
-def _mcp_result(attributes: Mapping[str, Value]) -> Content:
-    """Read the content that MCP instrumentations write to attributes of their own."""
-    whole = attributes.get(MCP_CONTENT)
-    count = values.content(attributes.get(MCP_CONTENT_COUNT)) if whole is None else NOT_RECORDED
-    if not isinstance(count, Recorded) or not isinstance(count.value, int):
-        return values.result(whole)
-    texts = [attributes.get(MCP_BLOCK_CONTENT.format(number)) for number in range(min(count.value, _MAX_BLOCKS))]
-    blocks: list[Json] = [{"type": "text", "text": text} for text in texts if isinstance(text, str)]
-    return Recorded(blocks) if blocks else NOT_RECORDED
-
-
-def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
-    """Return whether a span with an unknown operation is a model call.
-
-    Rule: it has `gen_ai.output.messages`, and no word of its operation, and no attribute, is that of an agent, a tool or the like.
-    """
-    if OUTPUT not in attributes or TOOL_NAME in attributes or CALL_ID in attributes:
-        return False
-    return not repeats_models(operation)
-
-
 def repeats_models(operation: str) -> bool:
-    """Return whether an operation has a word for an agent, a tool or the like, whose messages repeat those of model calls."""
+    """Return whether an operation has a word for an agent, a tool or the like, whose messages repeat a model's."""
     words = _WORD_BREAKS.sub("_", operation[:_MAX_OPERATION]).lower()
     return _OTHER_OPERATIONS.search(words) is not None
 
@@ -238,9 +220,8 @@ def one_by_one(attributes: Mapping[str, Value]) -> Content:
 
     Rule: they count where `gen_ai.tool.call.arguments` is absent or empty. Keys below `gen_ai.tool.call.result` describe the result.
     """
-    keys: Iterable[str] = getattr(attributes, "unordered", attributes)
     # Runs for every tool span without arguments: searching one text costs a tenth of testing each key.
-    if "argument" not in " ".join(keys):
+    if "argument" not in " ".join(attributes):
         return NOT_RECORDED
     found: dict[str, Value] = {}
     for key in attributes:
@@ -254,16 +235,6 @@ def one_by_one(attributes: Mapping[str, Value]) -> Content:
     if all(name in _MEASURES and isinstance(value, int) for name, value in found.items()):
         return NOT_RECORDED
     return values.arguments(found)
-
-
-def _arguments(attributes: Mapping[str, Value]) -> Content:
-    written = attributes.get(ARGUMENTS)
-    if not written or written == "{}":
-        found = one_by_one(attributes)
-        if written is None or isinstance(found, Recorded):
-            return found
-    # Not looked up for every call: results are long.
-    return values.arguments_beside(written, attributes.get(RESULT) if written == "" else None)
 
 
 def call_id(attributes: Mapping[str, Value], keys: tuple[str, ...] = (CALL_ID,)) -> str | None:
@@ -327,7 +298,7 @@ def handoff_name(agent: str) -> str:
 
 
 def pause(span: Span) -> CallError | None:
-    """Read the exception with which a framework waits for a person, whatever the status of the span."""
+    """Read the exception with which a framework waits for a person, with any status of the span."""
     exception = event(span) or {}
     kind = values.as_str(exception.get("exception.type")) or ""
     if kind.rpartition(".")[2] not in PAUSING_EXCEPTIONS:
@@ -341,7 +312,7 @@ def event(span: Span, name: str = "exception") -> Mapping[str, Value] | None:
 
 
 def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> list[ConversationSeen]:
-    """Read the conversation id; a session of the producer, or one of its `own` keys, stands in for it."""
+    """Read the conversation id, else the producer's session, else the first of its `own` keys."""
     found = values.identifier(attributes.get(CONVERSATION))
     if found is not None:
         return [ConversationSeen(conversation_id=found, rank=0)]
@@ -352,11 +323,53 @@ def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> li
 
 
 def own_conversation(attributes: Mapping[str, Value], keys: Iterable[str]) -> list[ConversationSeen]:
-    """Read the conversation id under the first of a producer's own keys that is there."""
+    """Read the conversation id under the first of a producer's own keys that has one."""
     for key in keys:
         if (found := values.identifier(attributes.get(key))) is not None:
             return [ConversationSeen(conversation_id=found, rank=2)]
     return []
+
+
+# The words of OpenAI, Anthropic, Google, Bedrock, Mistral and the AI SDK.
+_ENDINGS: Mapping[str, Ending] = {
+    **dict.fromkeys(("length", "max_tokens", "maxtokens", "model_length", "max_output_tokens"), "length"),
+    **dict.fromkeys(("content_filter", "content_filtered", "contentfilter", "guardrail_intervened"), "content_filter"),
+    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii"), "content_filter"),
+    "refusal": "refusal",
+}
+_REASON = re.compile(r"[A-Za-z][A-Za-z_-]*")
+_LONGEST_REASON = 200
+# It comes last in a message, which is the last of an output.
+_FINISH = re.compile(r"finish_reason\W{1,6}(\w{1,40})\W{0,8}$")
+_TAIL = 80
+
+
+def ending(reasons: Value) -> Ending | None:
+    """Return the ending that the last finish reason names."""
+    reason = reasons[-1] if isinstance(reasons, list) and reasons else reasons
+    return _ending(reason) if isinstance(reason, str) and len(reason) <= _LONGEST_REASON else None
+
+
+# The same few words come with each model call.
+@lru_cache(maxsize=128)
+def _ending(reason: str) -> Ending | None:
+    # Some producers write the list as JSON text, or the name of the enumeration in front.
+    words = _REASON.findall(reason)
+    return _ENDINGS.get(words[-1].lower().replace("-", "_")) if words else None
+
+
+def finish_in(written: Value) -> Value:
+    """Return the finish reason that the last message of an output names itself; `None` without any."""
+    if isinstance(written, str):
+        found = _FINISH.search(written[-_TAIL:])
+        return None if found is None else found[1]
+    last = written[-1] if isinstance(written, list) and written else None
+    return last.get("finish_reason") if isinstance(last, dict) else None
+
+
+def is_for_tools(finish: Value) -> bool:
+    """Return whether a finish reason means that the model asked for tools."""
+    return isinstance(finish, str) and finish.lower().startswith(("tool", "function"))
 
 
 def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
@@ -374,7 +387,7 @@ def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
 
 
 def text_seen(role: Literal["system", "user", "assistant"], text: Value) -> tuple[MessageSeen, ...]:
-    """Return the text of a message as an observation; nothing where there is none."""
+    """Return the text of a message as an observation; nothing without text."""
     return (MessageSeen(role=role, text=text),) if isinstance(text, str) and text else ()
 
 
@@ -458,7 +471,7 @@ def _text_of(texts: list[str]) -> list[MessageSeen]:
 
 def message_event(name: str, body: Value, agent: str | None) -> Iterable[Observation]:
     """Read one of the per-message events (up to 1.36), on a span or in a log record."""
-    message = _body(body)
+    message = event_body(body)
     if name == CHOICE:
         index = message.get("index")
         choice = index if isinstance(index, int) and 0 < index < _POSITIONS_A_CHOICE else 0
@@ -474,12 +487,7 @@ def message_event(name: str, body: Value, agent: str | None) -> Iterable[Observa
     return ()
 
 
-def event_messages(body: Value, role: str) -> Messages:
-    """Read the message in the body of a per-message event."""
-    return read_messages(_body(body), role)
-
-
-def _body(body: Value) -> JsonObject:
+def event_body(body: Value) -> JsonObject:
     """Open an event's body, which some producers write as JSON text or as nothing but the message's text."""
     match values.content(body):
         case Recorded(dict() as message):

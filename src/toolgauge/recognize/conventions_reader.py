@@ -4,7 +4,7 @@ Content may be JSON text or structured, on the span, on a span event, or only on
 Missing content stays `NOT_RECORDED`: half of all producers send none.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from cachetools import LRUCache
@@ -21,10 +21,9 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
-from toolgauge.recognize import conventions, endings, values
-from toolgauge.recognize.conventions import model_call, token_counts
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import ending, finish_in, is_for_tools, model_call, token_counts
 from toolgauge.recognize.definitions import DefinitionReader
-from toolgauge.recognize.endings import ending, finish_in
 from toolgauge.recognize.messages import Message, Messages, past_calls, read_list, read_messages
 from toolgauge.recognize.values import MAX_ITEMS
 
@@ -51,12 +50,6 @@ _LANGTRACE_TOOLS = "gen_ai.request.tools"
 _FLAT_TOOLS = "llm.request.functions."
 
 
-def _is_output(seen: Observation) -> bool:
-    return type(seen) is CallRequested or (
-        type(seen) is MessageSeen and seen.role == "assistant" and not seen.text.isspace()
-    )
-
-
 class ConventionsReader:
     """Reads records; remembers tools and histories by `whose` id, so that only new history is read."""
 
@@ -67,78 +60,55 @@ class ConventionsReader:
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
         recorded = conventions.conversation(record.attributes)
-        whose = recorded[0].conversation_id if recorded else _trace(record)
-        seen: list[Observation] = [*recorded]
-        seen += self._log(record, whose) if isinstance(record, LogRecord) else self._span(record, whose)
-        return seen
+        whose = recorded[0].conversation_id if recorded else None
+        found = self.read_log(record, whose) if isinstance(record, LogRecord) else self.read_span(record, whose)
+        return [*recorded, *found]
 
-    def read_span(self, span: Span) -> Iterable[Observation]:
+    def read_span(self, span: Span, whose: str | None = None) -> Sequence[Observation]:
         """Read a span, all but its conversation id."""
-        return self._span(span, span.ref.trace_id)
-
-    def read_log(self, record: LogRecord) -> Iterable[Observation]:
-        """Read a log record, all but its conversation id."""
-        return self._log(record, _trace(record))
-
-    def history(self, span: Span) -> Iterator[CallRequested | MessageSeen]:
-        """Read the calls in the input of a model call, from its attributes or its events."""
-        attributes = span.attributes
-        if is_raw(span):
-            key = next((key for key in attributes if key.startswith(_PROVIDER) and key.endswith(_MESSAGES)), None)
-            given = None if key is None else attributes.get(key)
-            return past_calls(read_messages(given, "user"))
-        received = attributes.get(conventions.INPUT)
-        if received is not None:
-            return past_calls(read_messages(received, "user"))
-        return past_calls(message for event in span.events for message in _given(event))
-
-    def model_call(self, attributes: Mapping[str, Value], whose: str | None = None) -> list[Observation]:
-        """Read a model call with what it was given and what it wrote."""
-        agent = values.as_str(attributes.get(conventions.AGENT))
-        call = model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes))
-        content = self._content(attributes, agent, whose)
-        written = attributes.get(conventions.OUTPUT)
-        if call.ending is None and written is not None:
-            finish = finish_in(written)
-            found, is_for_tools = ending(finish), call.stopped_for_tools or endings.is_for_tools(finish)
-            # Asked where an output has neither text nor calls, which is rare.
-            if found is None and not is_for_tools and not any(map(_is_output, content)):
-                messages = read_messages(written, "assistant")
-                found = "empty" if messages and all(message.is_empty for message in messages) else None
-            call = call if found is None else replace(call, ending=found)
-        return [call, *content]
-
-    def offered(self, value: Value) -> Iterable[ToolsOffered]:
-        """Read the tools on offer; nothing when there are none."""
-        found = self._definitions.read(value) if value is not None else ()
-        return (ToolsOffered(tools=found),) if found else ()
-
-    def _span(self, span: Span, whose: str | None) -> Iterable[Observation]:
-        attributes = span.attributes
+        attributes, whose = span.attributes, whose or span.ref.trace_id
         operation = values.as_str(attributes.get(conventions.OPERATION))
         method = attributes.get(conventions.MCP_METHOD)
-        if method is not None:
-            return _executed(span, conventions.TOOLS_CALL, "mcp") if method == conventions.TOOLS_CALL else ()
+        prefix: str | None = None
+        protocol: Literal["mcp"] | None = None
         # Rule: a span that names an MCP tool, and neither a method nor an operation, is a `tools/call`.
-        if operation is None and attributes.get(conventions.MCP_TOOL) is not None:
-            return _executed(span, conventions.TOOLS_CALL, "mcp")
-        if operation == conventions.EXECUTE or (operation is None and span.name.startswith(conventions.EXECUTE + " ")):
-            return _executed(span, conventions.EXECUTE, None)
+        if method is not None or (operation is None and attributes.get(conventions.MCP_TOOL) is not None):
+            if method not in (None, conventions.TOOLS_CALL):
+                return ()
+            prefix, protocol = conventions.TOOLS_CALL, "mcp"
+        elif operation == conventions.EXECUTE or (
+            operation is None and span.name.startswith(conventions.EXECUTE + " ")
+        ):
+            prefix = conventions.EXECUTE
+        if prefix is not None:
+            call = conventions.executed(span, prefix, protocol)
+            return () if call is None else (call,)
         if operation == conventions.INVOKE:
             run = AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
             return [run, *self._seen_by_agent(attributes)]
         if is_raw(span):
-            key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_TOOLS)), None)
-            return [*self.offered(span.attributes.get(key) if key is not None else None), *raw_request(span)]
-        if operation in conventions.MODEL_OPERATIONS:
-            return self._model_span(span, whose)
-        # Without an operation attribute, only the span's name may show another operation.
-        if not conventions.shows_output(operation or span.name, attributes):
+            key = _raw_key(attributes, _TOOLS)
+            return [*self.offered(None if key is None else attributes.get(key)), *raw_request(span)]
+        is_known = operation in conventions.MODEL_OPERATIONS
+        # Rule: a span with an unknown operation is a model call if it has `gen_ai.output.messages`, and no word of its operation,
+        # and no attribute, is that of an agent, a tool or the like. Without the attribute, the span's name is its operation.
+        if not is_known and (
+            conventions.OUTPUT not in attributes
+            or conventions.TOOL_NAME in attributes
+            or conventions.CALL_ID in attributes
+            or conventions.repeats_models(operation or span.name)
+        ):
             return ()
-        call, *content = self._model_span(span, whose)
-        return [replace(call, may_repeat=True) if isinstance(call, ModelCall) else call, *content]
+        seen = self.model_call(attributes, whose, may_repeat=not is_known)
+        seen += flat_calls(attributes)
+        # Events are skipped where the span's own attributes have the content.
+        if span.events and conventions.INPUT not in attributes and conventions.OUTPUT not in attributes:
+            for event in span.events:
+                seen += self._model_event(event, attributes, whose)
+        return seen
 
-    def _log(self, record: LogRecord, whose: str | None) -> Iterable[Observation]:
+    def read_log(self, record: LogRecord, whose: str | None = None) -> Iterable[Observation]:
+        """Read a log record, all but its conversation id."""
         attributes = record.attributes
         if record.event_name != conventions.DETAILS:
             body = record.body if record.body is not None else attributes.get(conventions.EVENT_BODY)
@@ -146,17 +116,50 @@ class ConventionsReader:
             return conventions.message_event(record.event_name, body, agent)
         if attributes.get(conventions.OPERATION) == conventions.INVOKE:
             return self._seen_by_agent(attributes)
-        return self.model_call(attributes, whose)
+        return self.model_call(attributes, whose or (None if record.ref is None else record.ref.trace_id))
 
-    def _model_span(self, span: Span, whose: str | None) -> list[Observation]:
+    def history(self, span: Span) -> Iterator[CallRequested | MessageSeen]:
+        """Read the calls in the input of a model call, from its attributes or its events."""
         attributes = span.attributes
-        seen = self.model_call(attributes, whose)
-        seen += flat_calls(attributes)
-        # Events are skipped where the span's own attributes have the content.
-        if span.events and conventions.INPUT not in attributes and conventions.OUTPUT not in attributes:
-            for event in span.events:
-                seen += self._model_event(event, attributes, whose)
-        return seen
+        if is_raw(span):
+            key = _raw_key(attributes, _MESSAGES)
+            given = None if key is None else attributes.get(key)
+            return past_calls(read_messages(given, "user"))
+        received = attributes.get(conventions.INPUT)
+        if received is not None:
+            return past_calls(read_messages(received, "user"))
+        return past_calls(message for event in span.events for message in _given(event))
+
+    def model_call(
+        self, attributes: Mapping[str, Value], whose: str | None = None, *, may_repeat: bool = False
+    ) -> list[Observation]:
+        """Read a model call with its input and its output; `whose` id owns the history in the input."""
+        agent = values.as_str(attributes.get(conventions.AGENT))
+        call = model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes))
+        content = self._content(attributes, agent, whose)
+        written = attributes.get(conventions.OUTPUT)
+        if call.ending is None and written is not None:
+            finish = finish_in(written)
+            found = ending(finish)
+            if found is None and not call.stopped_for_tools and not is_for_tools(finish):
+                for seen in content:
+                    if type(seen) is CallRequested or (
+                        type(seen) is MessageSeen and seen.role == "assistant" and not seen.text.isspace()
+                    ):
+                        break
+                else:
+                    # Rare: an output with neither text nor calls.
+                    messages = read_messages(written, "assistant")
+                    found = "empty" if messages and all(message.is_empty for message in messages) else None
+            call = call if found is None else replace(call, ending=found)
+        if may_repeat:
+            call = replace(call, may_repeat=True)
+        return [call, *content]
+
+    def offered(self, value: Value) -> Iterable[ToolsOffered]:
+        """Read the tools on offer; nothing without any."""
+        found = self._definitions.read(value) if value is not None else ()
+        return (ToolsOffered(tools=found),) if found else ()
 
     def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
         seen: list[Observation] = [*self.offered(_definitions(attributes))]
@@ -170,7 +173,7 @@ class ConventionsReader:
         return seen
 
     def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
-        """Read an agent's messages for their text: the calls among them repeat those of its model calls."""
+        """Read an agent's messages for their text: the calls among them repeat its models'."""
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
         seen += conventions.system(attributes.get(conventions.SYSTEM))
         received = attributes.get(conventions.INPUT)
@@ -211,16 +214,7 @@ def _given(event: SpanEvent) -> Messages:
     if role is None:
         return []
     body = event.attributes.get(conventions.EVENT_BODY)
-    return conventions.event_messages(event.attributes if body is None else body, role)
-
-
-def _trace(record: Record) -> str | None:
-    return record.ref.trace_id if record.ref is not None else None
-
-
-def _executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> Iterable[Observation]:
-    call = conventions.executed(span, prefix, protocol)
-    return () if call is None else (call,)
+    return read_messages(conventions.event_body(event.attributes if body is None else body), role)
 
 
 # A model call's input repeats the history before it: where a text begins as an earlier one and a comma follows, the rest is a list of
@@ -263,7 +257,7 @@ class HistoryReader:
             if rest == "]":
                 return before
             messages = read_list("[" + rest[1:], "user") if rest.startswith(",") else None
-        # With nothing after its comma it is no JSON.
+        # A comma with nothing behind it makes the text invalid.
         if not messages or before.count + len(messages) > MAX_ITEMS:
             before, messages = _NOTHING, read_list(text, "user")
         if not messages:
@@ -289,10 +283,14 @@ def is_raw(span: Span) -> bool:
     return span.scope.name == SCOPE and span.name == RAW_SPAN
 
 
+def _raw_key(attributes: Mapping[str, Value], ends: str | tuple[str, ...]) -> str | None:
+    return next((key for key in attributes if key.startswith(_PROVIDER) and key.endswith(ends)), None)
+
+
 def raw_request(span: Span) -> Iterator[Observation]:
     """Read the request and the provider's answer; nothing where neither is in the shape of OpenAI's, which LiteLLM turns most into."""
     attributes = span.attributes
-    key = next((key for key in attributes if key.startswith(_PROVIDER) and key.endswith((_CHOICES, _MESSAGES))), None)
+    key = _raw_key(attributes, (_CHOICES, _MESSAGES))
     provider = key.rpartition(".")[0] if key is not None else ""
     choices = values.as_list(values.decoded(attributes.get(provider + _CHOICES)))
     # The conventions' messages on the span of the request have lost the ids of answers.

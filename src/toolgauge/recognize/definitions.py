@@ -14,7 +14,6 @@ from toolgauge.model.literals import parse_repr
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.hosted_tools import hosted_name
 
 TOOLS = "llm.tools."
 INVOCATION_PARAMETERS = "llm.invocation_parameters"
@@ -23,8 +22,10 @@ _INPUT = "input.value"
 _REQUESTED = re.compile(r'"(?:tools|functions)": ?\[(?:\{|"\w{0,40}Tool\()')
 _NAMES = ("name", "tool_name", "toolName")
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "parametersJsonSchema")
+# Types of definitions that name no tool by themselves; `object` is the type of a schema.
+_NO_TOOLS = ("function", "custom", "object", "extension")
 # Gemini writes the types of JSON Schema in capitals.
-# A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
+# A tuple, not a set: the value looked up may be an unhashable list or object.
 _CAPITAL_TYPES = ("OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL")
 # What a schema without properties may have beside its type.
 _BESIDE = frozenset(("type", "title", "description", "required", "additionalProperties", "$schema", "$defs"))
@@ -45,7 +46,7 @@ _GOOGLE_COUNTS = frozenset(("minItems", "maxItems", "minLength", "maxLength", "m
 # Schemas of tools are a few levels deep; a deeper one is cut off, and is then only less strict.
 _MAX_DEPTH = 20
 
-# Characters of all texts that are remembered, and of one.
+# Characters of all remembered texts, and of one text.
 _MOST_CHARACTERS, _MOST_OF_ONE = 2 << 20, 1 << 20
 
 # An attribute's value, or several with their keys.
@@ -81,8 +82,21 @@ class DefinitionReader:
         return tuple(shown)
 
     def _grouped(self, written: Iterable[tuple[str, Value]]) -> Iterator[ToolDefinition]:
-        for fields in values.numbered(dict(written), TOOLS):
-            yield from self._from_fields({name.removeprefix("tool."): value for name, value in fields.items()})
+        for numbered in values.numbered(dict(written), TOOLS):
+            fields = {name.removeprefix("tool."): value for name, value in numbered.items()}
+            recorded = self._once(fields.get("json_schema"), _listed)
+            name = values.as_str(fields.get("name"))
+            if name is None:
+                yield from recorded
+                continue
+            description = fields.get("description")
+            description = description if isinstance(description, str) else None
+            if recorded:
+                yield replace(recorded[0], name=name, description=description or recorded[0].description)
+            else:
+                bare = values.decoded_object(fields.get("json_schema"))
+                parameters = _json_schema(bare) if bare else None
+                yield ToolDefinition(name=name, description=description, parameters=parameters)
 
     def called(self, span: Span, name: str, instrumentation: str) -> ToolDefinition | None:
         """Return the definition that a tool's own span has in `tool.parameters`, `None` where that holds arguments."""
@@ -95,19 +109,6 @@ class DefinitionReader:
             return None
         found = self._once(written, _inputs if is_smolagents else _described)
         return ToolDefinition(name=name, parameters=found[0].parameters) if found else None
-
-    def _from_fields(self, fields: Mapping[str, Value]) -> Iterable[ToolDefinition]:
-        recorded = self._once(fields.get("json_schema"), _listed)
-        name = values.as_str(fields.get("name"))
-        if name is None:
-            return recorded
-        described = fields.get("description")
-        description = described if isinstance(described, str) else None
-        if recorded:
-            description = description or recorded[0].description
-            return (replace(recorded[0], name=name, description=description),)
-        bare = values.decoded_object(fields.get("json_schema"))
-        return (ToolDefinition(name=name, description=description, parameters=_json_schema(bare) if bare else None),)
 
     def _once(self, value: _Read, read: Callable[[_Read], Iterable[ToolDefinition]]) -> tuple[ToolDefinition, ...]:
         try:
@@ -129,8 +130,10 @@ def definitions(item: JsonObject, *, is_google: bool = False) -> Iterator[ToolDe
             yield from definitions(values.as_object(inner), is_google=True)
     wrapped = (values.as_object(item.get(key)) for key in ("function", "custom", "toolSpec"))
     source = next(filter(None, wrapped), item)
-    # A tool of the provider has a type and no name.
-    name = next((name for key in _NAMES if (name := values.as_str(source.get(key)))), None) or hosted_name(item)
+    # A tool of the provider has a type and no name: `{"type": "web_search"}`.
+    kind = values.as_str(item.get("type"))
+    hosted = None if kind in _NO_TOOLS else kind
+    name = next((name for key in _NAMES if (name := values.as_str(source.get(key)))), hosted)
     if name is None:
         return
     key = next((key for key in _SCHEMA_KEYS if source.get(key) is not None), "")
@@ -195,11 +198,11 @@ def _described(recorded: Value) -> Iterator[ToolDefinition]:
 
 
 def _inputs(value: Value) -> Iterator[ToolDefinition]:
-    """Read the inputs of a smolagents tool: properties, of which those that are nullable or have a default are optional."""
+    """Read the inputs of a smolagents tool: properties, optional where nullable or with a default."""
     recorded = values.decoded(value)
     if not isinstance(recorded, dict):
         return
-    # A type that JSON does not have is dropped: any value may be recorded for it.
+    # A type that JSON does not have is dropped: any value may be recorded.
     properties: dict[str, JsonObject] = {
         name: {key: value for key, value in item.items() if key != "type" or value not in _NO_JSON_TYPES}
         for name, item in recorded.items()

@@ -10,9 +10,9 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, PAUSED, REFUSED, CallAnswered, CallError, CallRequested
 from toolgauge.recognize import values
 
-# Marks beside a call: Pydantic AI's, the AI SDK's.
-_MARKS = ("builtin", "providerExecuted", "provider_executed")
-_PROVIDER_CALLS = frozenset(("server_tool_call", "server_tool_use", "mcp_tool_use", "builtin-tool-call"))
+# Marks of a call, or of an answer: Pydantic AI's, the AI SDK's.
+PROVIDER_MARKS = ("builtin", "providerExecuted", "provider_executed")
+PROVIDER_CALLS = frozenset(("server_tool_call", "server_tool_use", "mcp_tool_use", "builtin-tool-call"))
 # Items of OpenAI's Responses API whose tools the application runs; all other `..._call` items are run by the provider.
 _CLIENT_ITEMS = frozenset(
     (
@@ -34,22 +34,12 @@ _PROVIDER_ITEMS = frozenset(
 )
 _QUICK_MARKS = (_ITEM + '"', '_tool_use"', _MCP_APPROVAL)
 _HOSTED = re.compile(rf'"(?:{"|".join(sorted(_PROVIDER_ITEMS))}|server_tool_use|mcp_tool_use|{_MCP_APPROVAL})"')
-# Types of definitions that name no tool by themselves; `object` is that of a schema.
-_NO_TOOLS = ("function", "custom", "object", "extension")
 # How the types of parts end that answer a call: `web_search_tool_result`, `custom_tool_call_output`.
 OUTPUTS = ("_tool_result", "_call_output", "-tool-return")
 _ARGUMENTS = ("arguments", "input", "action", "operation")
 # Members that are arguments by themselves.
 _SINGLE = ("code", "queries", "query")
 _RESULTS = ("output", "outputs", "results", "result")
-
-
-def is_by_provider(part: JsonObject) -> bool:
-    """Return whether the producer marks a call, or an answer, as one of the provider's tools."""
-    for mark in _MARKS:
-        if part.get(mark) is True:
-            return True
-    return part.get("type") in _PROVIDER_CALLS
 
 
 def code_execution(part: JsonObject) -> JsonObject | None:
@@ -85,12 +75,6 @@ def hosted_call(part: JsonObject, call_id: str | None) -> tuple[CallRequested, C
     if result == NOT_RECORDED and error is None:
         return call, None
     return call, CallAnswered(call_id=call_id, name=name, result=result, error=error, by_provider=by_provider)
-
-
-def hosted_name(definition: JsonObject) -> str | None:
-    """Return the name that a definition with a type and no name offers: `{"type": "web_search"}`."""
-    kind = values.as_str(definition.get("type"))
-    return None if kind in _NO_TOOLS else kind
 
 
 def hosted_item(name: str) -> str | None:
@@ -144,7 +128,7 @@ def _arguments(part: JsonObject) -> Content:
         if written is None:
             continue
         if part.get("type") == "custom_tool_call":
-            # Free text by design, whatever it looks like.
+            # Free text by design, even where it looks like JSON.
             return Recorded(written)
         if key == "action" and isinstance(written, dict):
             # The kind of action and the pages found are not arguments.

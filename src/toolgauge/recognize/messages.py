@@ -13,7 +13,14 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.masks import is_redacted
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, MessageSeen
 from toolgauge.recognize import values
-from toolgauge.recognize.hosted_tools import OUTPUTS, approval, hosted_call, is_by_provider, output_error
+from toolgauge.recognize.hosted_tools import (
+    OUTPUTS,
+    PROVIDER_CALLS,
+    PROVIDER_MARKS,
+    approval,
+    hosted_call,
+    output_error,
+)
 from toolgauge.recognize.values import MAX_ITEMS
 
 _CALL_TYPES = frozenset(
@@ -76,14 +83,14 @@ class Message:
         parts = source.get("parts")
         if parts is None:
             kind = source.get("type")
-            # In some lists a call or an answer stands beside the messages, not inside one.
+            # Some lists have calls and answers beside the messages.
             is_part = isinstance(kind, str) and (kind in _CALL_TYPES or kind in _ANSWER_TYPES)
             parts = source if is_part else source.get("content", inner)
         self._parts = _parts(parts)
 
     @property
     def text(self) -> str:
-        """The message's own text, empty when there is none; reasoning is not part of it."""
+        """The message's own text without reasoning, empty without any."""
         return _joined(self._parts)
 
     @property
@@ -91,16 +98,27 @@ class Message:
         """Whether the message holds pictures, sound or files, in which there is more than can be read."""
         for part in self._parts:
             kind = part.get("type")
-            if is_media_type(kind) if isinstance(kind, str) else any(key in part for key in _MEDIA_KEYS):
+            if _MEDIA_TYPES.search(kind) if isinstance(kind, str) else any(key in part for key in _MEDIA_KEYS):
                 return True
         return False
 
     @property
     def is_empty(self) -> bool:
-        """Whether the message was recorded and holds neither text nor calls; reasoning is none."""
-        is_recorded = self._source.get("parts", self._source.get("content")) is not None
-        has_more = any(self._source.get(key) or self._item.get(key) for key in _BESIDE_TEXT)
-        return is_recorded and not has_more and all(map(_is_empty_part, self._parts))
+        """Whether the message was recorded and holds at most reasoning: no text and no calls."""
+        if self._source.get("parts", self._source.get("content")) is None:
+            return False
+        if any(self._source.get(key) or self._item.get(key) for key in _BESIDE_TEXT):
+            return False
+        for part in self._parts:
+            kind = part.get("type")
+            if kind in ("reasoning", "thinking"):
+                continue
+            # A part without a place for its text was not recorded.
+            text = part.get("content", part.get("text"))
+            is_text = kind is None or (isinstance(kind, str) and kind in _TEXT_TYPES)
+            if not is_text or not isinstance(text, str) or text.strip():
+                return False
+        return True
 
     def answers(self) -> list[CallAnswered]:
         """Read the answers to calls, in order."""
@@ -200,7 +218,7 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def text(self) -> str:
-        """The message's own text, empty when there is none."""
+        """The message's own text, empty without any."""
         return "\n".join([part.content for part in self.parts if type(part) is _Text and part.is_readable()])
 
     @property
@@ -305,7 +323,7 @@ def _add_call(calls: list[CallRequested], part: JsonObject, agent: str | None, f
             arguments=arguments,
             agent=agent,
             usable=part.get("invalid") is not True,
-            by_provider=is_by_provider(part),
+            by_provider=part.get("type") in PROVIDER_CALLS or any(part.get(mark) is True for mark in PROVIDER_MARKS),
         )
     )
 
@@ -317,7 +335,7 @@ def _named_otherwise(part: JsonObject) -> tuple[str, Content] | None:
     if name is None or written is None:
         custom = values.as_object(part.get("custom"))
         if custom and name is None:
-            # Free text by design, whatever it looks like.
+            # Free text by design, even where it looks like JSON.
             name, given = _first_text(custom, _NAMES), custom.get("input")
             return None if name is None else (name, NOT_RECORDED if given is None else Recorded(given))
         name = name or _first_text(function, _NAMES)
@@ -358,8 +376,12 @@ def _parts(value: Json) -> list[JsonObject]:
         if value.lstrip()[:1] in ("[", "{"):
             opened = values.decoded(value)
             # A list of parts or blocks, and not a text that happens to be JSON.
-            if isinstance(opened, list) and opened and all(map(_is_part, opened[-MAX_ITEMS:])):
-                return _parts(opened)
+            if isinstance(opened, list) and opened:
+                for item in opened[-MAX_ITEMS:]:
+                    if not isinstance(item, dict) or not ("type" in item or "text" in item or len(item) == 1):
+                        break
+                else:
+                    return _parts(opened)
         return [{"content": value}]
     if isinstance(value, dict):
         return [value]
@@ -383,31 +405,11 @@ def _part(part: JsonObject) -> JsonObject:
     return part
 
 
-def _is_part(item: Json) -> bool:
-    return isinstance(item, dict) and ("type" in item or "text" in item or len(item) == 1)
-
-
-def is_media_type(kind: object) -> bool:
-    """Return whether a part of this type holds a picture, sound or a file."""
-    return isinstance(kind, str) and _MEDIA_TYPES.search(kind) is not None
-
-
 def _own_text(part: JsonObject) -> str | None:
     text = part.get("content")
     if not text or not isinstance(text, str):
         text = values.as_str(part.get("text"))
     return None if text is not None and is_redacted(text) else text
-
-
-def _is_empty_part(part: JsonObject) -> bool:
-    """Return whether a part is reasoning, or an empty text; one without a place for its text was not recorded."""
-    kind = part.get("type")
-    if kind in ("reasoning", "thinking"):
-        return True
-    text = part.get("content", part.get("text"))
-    return (
-        (kind is None or (isinstance(kind, str) and kind in _TEXT_TYPES)) and isinstance(text, str) and not text.strip()
-    )
 
 
 def _joined(parts: list[JsonObject]) -> str:

@@ -12,13 +12,12 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Content, Recorded
+from toolgauge.model.content import Content
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested
-from toolgauge.recognize import values
-from toolgauge.recognize.endings import is_for_tools
+from toolgauge.recognize import langchain, provider_messages, values
+from toolgauge.recognize.conventions import is_for_tools
 from toolgauge.recognize.hosted_tools import hosted_item
-from toolgauge.recognize.langchain import generated, rejected
 from toolgauge.recognize.messages import Message, calls_of
 
 _OUTPUT_MESSAGES = "llm.output_messages."
@@ -41,7 +40,10 @@ _BESIDE_TEXT = frozenset(("role", "finish_reason"))
 
 Part: TypeAlias = dict[str, Value]
 
-_MARKS = ('"tool_calls":[{', '"tool_calls": [{', '"function_call":{', '"function_call": {')
+_CALLS = re.compile(r'"(?:invalid_)?tool_calls": ?\[\{|"function_call": ?\{')
+# Of OpenAI's, Google's and LangChain's responses, each has one of these.
+_RESPONSES = frozenset(("choices", "candidates", "generations"))
+_REJECTED = re.compile(r'"invalid_tool_calls": ?\[\{')
 
 _OUTPUT = "output.value"
 
@@ -76,7 +78,7 @@ class FlatMessage(Message):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the message holds neither text nor anything else; reasoning is none."""
+        """Whether the message holds at most reasoning: neither text nor anything else."""
         keys = self.keys
         parts = [one for one in keys.contents.values() if one.get("type") != "reasoning" and one.get("text") != ""]
         fields = [name for name, value in keys.fields.items() if name not in _BESIDE_TEXT and value not in ("", None)]
@@ -189,57 +191,33 @@ def _call(part: Part) -> JsonObject:
     return {**call, "id": values.as_str(part.get("id")), "builtin": hosted is not None}
 
 
-def _called(name: str, call_id: Value, given: Value) -> CallRequested:
-    # Instrumentations leave the arguments out when the model gave none; hidden outputs hide the name as well.
-    arguments = Recorded({}) if given is None or given == "" else values.arguments(given)
-    return CallRequested(position=0, name=name, call_id=values.as_str(call_id), arguments=arguments)
+# An answer in the next request finds its call by the id, which some instrumentations record in the response alone.
+def requested(messages: FlatMessages, raw: Value, agent: str | None) -> list[CallRequested]:
+    """Read the calls of an output, with the ids in the `raw` response and the calls that LangChain could not parse."""
+    found = [call for message in messages.output for call in calls_of(message)]
+    # Responses are large; most hold no call, and nearly all of LangChain's say `"invalid_tool_calls": []`.
+    mark = _CALLS.search(raw) if isinstance(raw, str) else None
+    has_ids = bool(found) and all(call.call_id is not None for call in found)
+    if mark is not None and isinstance(raw, str) and (not has_ids or _REJECTED.search(raw) is not None):
+        response = values.decoded_object(raw)
+        recorded = [] if _RESPONSES.isdisjoint(response) else response_calls(response)
+        unusable = [call for call in recorded if not call.usable]
+        usable = [call for call in recorded if call.usable]
+        # Old releases show a call that could not be parsed among the others, without its id.
+        rejected = [(call.name, call.arguments, call.call_id) for call in unusable]
+        rejected += [(call.name, call.arguments, None) for call in unusable]
+        found = [call for call in found if (call.name, call.arguments, call.call_id) not in rejected] or usable
+        if [call.name for call in found] == [call.name for call in usable]:
+            pairs = zip(found, usable, strict=True)
+            found = [replace(call, call_id=call.call_id or other.call_id) for call, other in pairs]
+        found += unusable
+    return [replace(call, position=position, agent=agent) for position, call in enumerate(found)]
 
 
-def google_calls(content: Json) -> list[CallRequested]:
-    """Read the calls among the parts of one of Google's contents."""
-    parts = map(values.as_object, values.as_list(values.as_object(content).get("parts")))
-    calls = [values.as_object(part.get("function_call")) for part in parts]
-    return [
-        _called(name, call.get("id"), call.get("args")) for call in calls if (name := values.as_str(call.get("name")))
-    ]
-
-
-def observed(found: list[CallRequested], agent: str | None) -> Iterator[CallRequested]:
-    """Number the calls of one model output."""
-    for position, request in enumerate(found):
-        yield replace(request, position=position, agent=agent) if position or agent is not None else request
-
-
-def with_raw_output(found: list[CallRequested], raw: Value) -> list[CallRequested]:
-    """Complete the calls from LangChain's raw output: the ids of old releases, and the calls that it rejected."""
-    if not isinstance(raw, str):
-        return found
-    # Raw outputs are large; nearly all say `"invalid_tool_calls": []`.
-    has_rejected = '"invalid_tool_calls": [{' in raw or '"invalid_tool_calls":[{' in raw
-    if not has_rejected and all(request.call_id is not None for request in found):
-        return found
-    read = values.parse_text(raw)
-    if not isinstance(read, Recorded):
-        return found
-    messages = generated(read.value)
-    valid = [values.as_object(call) for message in messages for call in values.as_list(message.get("tool_calls"))]
-    unusable = [call for message in messages for call in rejected(message, None, 0)]
-    # Old releases show a call that could not be parsed among the others, without its id.
-    recorded = [
-        request
-        for request in found
-        if not any(
-            (request.name, request.arguments) == (other.name, other.arguments)
-            and request.call_id in (None, other.call_id)
-            for other in unusable
-        )
-    ]
-    if [request.name for request in recorded] == [call.get("name") for call in valid]:
-        recorded = [
-            replace(request, call_id=request.call_id or values.as_str(call.get("id")))
-            for request, call in zip(recorded, valid, strict=True)
-        ]
-    return [*recorded, *unusable]
+def response_calls(response: JsonObject) -> list[CallRequested]:
+    """Read the calls in a provider's response, or in LangChain's form of it."""
+    messages = langchain.messages_of(provider_messages.written(response), "assistant")
+    return [call for message in messages for call in calls_of(message)]
 
 
 def answers(messages: list[FlatMessage]) -> Iterator[CallAnswered]:
@@ -264,53 +242,25 @@ def finish_reason(attributes: Mapping[str, Value], messages: FlatMessages) -> Va
 
 
 def is_empty(messages: FlatMessages, attributes: Mapping[str, Value]) -> bool:
-    """Return whether an output was recorded and holds nothing: neither text nor anything else."""
+    """Return whether an output was recorded and holds nothing."""
     # Hidden texts are masked, and hidden outputs have no message.
     if not messages.output or not all(message.is_empty for message in messages.output):
         return False
     raw, finish = attributes.get(_OUTPUT), finish_reason(attributes, messages)
-    # A raw output that is no response is a text; LlamaIndex writes the role before it.
+    # A raw output without a response is a text; LlamaIndex writes the role before it.
     is_text = isinstance(raw, str) and raw.lstrip()[:1] not in _QUOTED and _NO_TEXT.fullmatch(raw.strip()) is None
     return not is_text and not is_for_tools(finish)
-
-
-# Without the ids in the provider's own response, an answer in the next request finds no call.
-def with_response(found: list[CallRequested], raw: Value) -> list[CallRequested]:
-    """Return the calls, completed from a response of OpenAI's or of Google's form."""
-    if not isinstance(raw, str) or (found and all(request.call_id is not None for request in found)):
-        return found
-    # Responses are large; most hold no call.
-    if not any(mark in raw for mark in _MARKS):
-        return found
-    response = values.decoded_object(raw)
-    choice, candidate = (
-        values.as_object((values.as_list(response.get(key)) or [None])[0]) for key in ("choices", "candidates")
-    )
-    recorded: list[CallRequested] = []
-    for call in map(values.as_object, values.as_list(values.as_object(choice.get("message")).get("tool_calls"))):
-        function = values.as_object(call.get("function"))
-        if name := values.as_str(function.get("name")):
-            recorded.append(_called(name, call.get("id"), function.get("arguments")))
-    recorded += google_calls(candidate.get("content"))
-    if not found:
-        return recorded
-    if [request.name for request in found] != [request.name for request in recorded]:
-        return found
-    return [
-        replace(request, call_id=request.call_id or other.call_id)
-        for request, other in zip(found, recorded, strict=True)
-    ]
 
 
 # ADK opens no span for a model call: each call's attributes replace the previous ones on the span of the agent's run. Read as one
 # model call it would ask for calls of two outputs; the requested calls are in the history that the last call was given.
 def requested_in_run(messages: FlatMessages, attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
-    """Yield what the outputs of this run asked for: those in the history, and the last one."""
+    """Yield the calls of all outputs of this run: of the outputs in the history, and of the last one."""
     asked = [calls_of(message) for message in messages.input]
-    # What came before the newest user's message belongs to earlier runs.
+    # Messages before the newest user's message belong to earlier runs.
     newest = max((at + 1 for at, one in enumerate(messages.input) if one.role == "user" and not asked[at]), default=0)
     outputs = list(filter(None, asked[newest:]))
-    outputs.append(google_calls(values.decoded_object(attributes.get(_OUTPUT)).get("content")))
+    outputs.append(response_calls(values.decoded_object(attributes.get(_OUTPUT))))
     numbered_calls = ((number, call) for number, found in enumerate(outputs) for call in found)
     for position, (number, call) in enumerate(numbered_calls):
         yield replace(call, position=position, output=number)

@@ -1,14 +1,25 @@
-"""Finds the dialect that reads a record and turns the record into a `Reading`; a dialect that fails costs only this record."""
+"""Finds the dialect that reads a record and turns the record into a `Reading`; a dialect that fails costs only this record.
 
+Spans of which the producer dropped attributes or events are read with care: a tool on offer, a message or an argument may be missing.
+The properties of a run (model, provider, settings, prompt, agent's version, cost) explain regressions.
+"""
+
+import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import lru_cache
+from typing import cast, get_args
 
 from msgspec.structs import replace
 
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.errors import is_interrupt
 from toolgauge.model.json import Value
+from toolgauge.model.metrics import MAX_PROPERTY, fit_label, short_hash
 from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
+    REQUEST_MODEL,
+    RESPONSE_MODEL,
     AgentRun,
     CallAnswered,
     CallExecuted,
@@ -16,15 +27,16 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
+    PropertiesSeen,
     Reading,
+    RunProperty,
+    ToolsOffered,
 )
 from toolgauge.model.ports import Completing, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize import values
-from toolgauge.recognize.conventions import span_failure
-from toolgauge.recognize.cut_spans import of_cut_span
+from toolgauge.recognize.conventions import TOKEN_KEYS, Keys, model_call, span_failure
 from toolgauge.recognize.envelopes import opened
-from toolgauge.recognize.run_properties import properties
 from toolgauge.selfmetrics import SelfMetrics
 
 # Listing more keys than this costs more than asking.
@@ -54,11 +66,9 @@ class Candidates:
 
     def of(self, span: Span) -> tuple[Dialect, ...]:
         """Give the dialects that could claim the span, in the order in which they are asked."""
-        # To put them in order would take as long as to look at them.
-        keys: Collection[str] = getattr(span.attributes, "unordered", span.attributes)
-        if len(keys) > _MAX_ATTRIBUTES:
+        if len(span.attributes) > _MAX_ATTRIBUTES:
             return self._dialects
-        scope, name, found = span.scope.name, span.name, self._keys.intersection(keys)
+        scope, name, found = span.scope.name, span.name, self._keys.intersection(span.attributes)
         # Few names begin so: they are those of tools.
         begins = tuple(filter(name.startswith, self._names)) if name.startswith(self._names) else ()
         known = self._known.get((scope, found, begins))
@@ -100,12 +110,17 @@ class Recognizer:
         self._remembering = {one.name: one for one in self._dialects if isinstance(one, Remembering)}
         self._metrics = metrics
         self.wanted = tuple(sorted(set(wanted)))
-        self.marks = _shortest(self._declared("marks"))
-        self.scopes = _shortest(self._declared("scopes"))
-        self.objects, self.scope_words, self.words = map(self._declared, ("objects", "scope_words", "words"))
+        declared = map(self._declared, ("marks", "scopes", "objects", "scope_words", "words"))
+        self.marks, self.scopes, self.objects, self.scope_words, self.words = declared
 
     def _declared(self, name: str) -> tuple[str, ...]:
-        return tuple(text for dialect in self._dialects for text in getattr(dialect, name, ()))
+        """Return the texts that the dialects declare under a name, without longer forms of another text."""
+        kept: list[str] = []
+        for text in sorted({text for dialect in self._dialects for text in getattr(dialect, name, ())}):
+            # Sorted, a text comes right before those that begin with it.
+            if not (kept and text.startswith(kept[-1])):
+                kept.append(text)
+        return tuple(kept)
 
     def found_by(self, span: Span) -> str | None:
         """Return the key by which spans like this one are found; `None` where nothing of it is read. Never raises."""
@@ -185,25 +200,30 @@ def _reading(
     attributes: tuple[tuple[str, Scalar], ...],
 ) -> Reading:
     span = record if isinstance(record, Span) else None
-    kinds = set(map(type, observations))
-    if CallExecuted in kinds or CallAnswered in kinds:
-        observations = tuple(map(opened, observations))
-    for seen in observations:
-        if isinstance(seen, _WITH_AGENT) and seen.agent is not None and stable_name(seen.agent) != seen.agent:
-            observations = tuple(map(_with_stable_name, observations))
-            break
+    found = list(observations)
+    needs_id = span is not None
+    for place, seen in enumerate(observations):
+        changed = seen
+        if type(seen) is CallExecuted or type(seen) is CallAnswered:
+            changed = opened(seen)
+        if isinstance(changed, _WITH_AGENT) and changed.agent is not None:
+            # An id in the name of an agent would leave its runs with nothing in common.
+            name = stable_name(changed.agent)
+            if name != changed.agent:
+                changed = replace(changed, agent=name or None)
+                changed = replace(changed, named_by_id=True) if isinstance(changed, AgentRun) else changed
+        if needs_id and isinstance(changed, CallExecuted) and changed.call_id is None:
+            # Any attribute may have the id. Searching one text costs a tenth of testing each key.
+            key = _CALL_ID.search("\n".join(record.attributes))
+            call_id = None if key is None else values.identifier(record.attributes.get(key[0]))
+            changed, needs_id = changed if call_id is None else replace(changed, call_id=call_id), False
+        found[place] = changed
     if span is not None and span.is_cut:
-        observations = of_cut_span(span, observations)
-    if span is not None and CallExecuted in kinds:
-        for place, seen in enumerate(observations):
-            if isinstance(seen, CallExecuted) and seen.call_id is None:
-                identified = _with_call_id(seen, span.attributes)
-                observations = (*observations[:place], identified, *observations[place + 1 :])
-                break
-    if span is not None and dialect is not None and (failure := span_failure(span, observations)) is not None:
-        observations = (*observations, failure)
-    if dialect is not None and (found := properties(record.attributes, observations)) is not None:
-        observations = (*observations, found)
+        found = _of_cut_span(span, found)
+    if span is not None and dialect is not None and (failure := span_failure(span, found)) is not None:
+        found.append(failure)
+    if dialect is not None and (run_properties := properties(record.attributes, found)) is not None:
+        found.append(run_properties)
     resource, scope = record.resource, record.scope
     # With more than 15 keywords, Python makes a dict of them: 6 % of the CPU of reading a span.
     reading = Reading(
@@ -217,7 +237,7 @@ def _reading(
         scope=scope.name,
         dialect=None if dialect is None else dialect.name,
         status="unset" if span is None else span.status,
-        observations=observations,
+        observations=tuple(found),
         size_bytes=record.size_bytes,
         resource=resource.labels,
         version=scope.version,
@@ -228,27 +248,121 @@ def _reading(
     return replace(reading, attributes=attributes) if attributes else reading
 
 
-def _with_call_id(call: CallExecuted, attributes: Mapping[str, Value]) -> CallExecuted:
-    """Take the id of a call from whatever attribute has it: those that a run inherits name the tool's call as well."""
-    keys: Iterable[str] = getattr(attributes, "unordered", attributes)
-    # Searching one text costs a tenth of testing each key.
-    found = _CALL_ID.search("\n".join(keys))
-    call_id = None if found is None else values.identifier(attributes.get(found[0]))
-    return call if call_id is None else replace(call, call_id=call_id)
+def _of_cut_span(span: Span, observations: Sequence[Observation]) -> list[Observation]:
+    """Return the observations that hold for a cut span: no offer, no empty answer, no arguments of which some may be missing."""
+    last_words = {key.rpartition(".")[2] for key in span.attributes}
+    whole: list[Observation] = []
+    for seen in observations:
+        match seen:
+            case ToolsOffered():
+                continue
+            case ModelCall(ending="empty"):
+                whole.append(replace(seen, ending=None))
+            case CallRequested(arguments=Recorded(dict() as given)) | CallExecuted(arguments=Recorded(dict() as given)):
+                if not given:
+                    # Some dialects read an empty object where a call has no attribute for its arguments.
+                    whole.append(replace(seen, arguments=NOT_RECORDED))
+                elif last_words.isdisjoint(name.rpartition(".")[2] for name in given):
+                    whole.append(seen)
+                else:
+                    # Arguments with one attribute each; an attribute that holds all of them is whole.
+                    whole.append(replace(seen, arguments=Unparsed(json.dumps(given), "truncated")))
+            case _:
+                whole.append(seen)
+    return whole
 
 
-def _with_stable_name(seen: Observation) -> Observation:
-    """Take ids out of the name of an agent, or its runs would have nothing in common."""
-    if not isinstance(seen, _WITH_AGENT) or seen.agent is None or (name := stable_name(seen.agent)) == seen.agent:
-        return seen
-    changed = replace(seen, agent=name or None)
-    return replace(changed, named_by_id=True) if isinstance(changed, AgentRun) else changed
+PROVIDER, INSTRUCTIONS = "gen_ai.provider.name", "gen_ai.system_instructions"
+_REQUEST, _PROMPT_NAME, _PROMPT_VERSION = "gen_ai.request.", "gen_ai.prompt.name", "gen_ai.prompt.version"
+_NAMES: tuple[RunProperty, ...] = get_args(RunProperty)
+_SETTINGS = [name.removeprefix(_REQUEST) for name in _NAMES if name.startswith(_REQUEST) and name != REQUEST_MODEL]
+# By attribute; where several name one property, the first in this order counts.
+_PROPERTIES: Mapping[str, str] = {
+    **{name: name for name in _NAMES},
+    "gen_ai.system": PROVIDER,
+    # OpenInference.
+    "llm.request.model_name": REQUEST_MODEL,
+    "llm.response.model_name": RESPONSE_MODEL,
+    "llm.model_name": RESPONSE_MODEL,
+    "llm.provider": PROVIDER,
+    "llm.system": PROVIDER,
+    "llm.prompt_template.version": _PROMPT_VERSION,
+    # Vercel, Langfuse, LangSmith, LiteLLM, Traceloop, VoltAgent, and the coding agents.
+    "ai.model.id": REQUEST_MODEL,
+    "ai.response.model": RESPONSE_MODEL,
+    "ai.model.provider": PROVIDER,
+    "langfuse.observation.model.name": REQUEST_MODEL,
+    "langfuse.observation.prompt.name": _PROMPT_NAME,
+    "langfuse.observation.prompt.version": _PROMPT_VERSION,
+    "langsmith.metadata.ls_model_name": REQUEST_MODEL,
+    "langsmith.metadata.ls_provider": PROVIDER,
+    "traceloop.prompt.key": _PROMPT_NAME,
+    "traceloop.prompt.version": _PROMPT_VERSION,
+    "llm.model": REQUEST_MODEL,
+    "model": REQUEST_MODEL,
+}
+# JSON texts with the settings of a request, among other things.
+_PARAMETERS = ("llm.invocation_parameters", "langfuse.observation.model.parameters")
+# OpenLIT, OpenInference, Logfire, LiteLLM, Claude Code; else the sum of the parts counts.
+_COSTS = ("gen_ai.usage.cost", "gen_ai.usage.cost.total", "llm.cost.total", "operation.cost", "gen_ai.cost.total_cost", "cost_usd")  # fmt: skip
+_COST_PARTS = ("gen_ai.usage.cost.input", "gen_ai.usage.cost.output", "llm.cost.prompt", "llm.cost.completion")
+_ANY_COST = frozenset((*_COSTS, *_COST_PARTS))
+_HIGHEST_COST = 1e6
+# The sums of all model calls on the span of an agent run.
+_SUMS: Keys = (
+    ("llm.token_count.prompt", "ai.usage.inputTokens", "ai.usage.promptTokens", *TOKEN_KEYS[0]),
+    ("llm.token_count.completion", "ai.usage.outputTokens", "ai.usage.completionTokens", *TOKEN_KEYS[1]),
+)
+_LOOKED_FOR = frozenset((*_PROPERTIES, *_PARAMETERS, *_ANY_COST))
+_LONGEST_TEXT = 65_536
 
 
-def _shortest(prefixes: Iterable[str]) -> tuple[str, ...]:
-    kept: list[str] = []
-    for prefix in sorted(set(prefixes)):
-        # Sorted, a prefix comes right before what it covers.
-        if not (kept and prefix.startswith(kept[-1])):
-            kept.append(prefix)
-    return tuple(kept)
+def properties(attributes: Mapping[str, Value], observations: Sequence[Observation]) -> PropertiesSeen | None:
+    """Return the properties of a run that the record of an agent run or a model call has; `None` without any."""
+    # Asked of every span: a loop costs half of what a generator does.
+    for seen in observations:
+        if type(seen) is ModelCall or type(seen) is AgentRun:
+            break
+    else:
+        return None
+    present = _LOOKED_FOR.intersection(attributes)
+    sums = model_call(attributes, keys=_SUMS) if type(seen) is AgentRun else None
+    # Costs differ from call to call, and what is remembered must not.
+    costs = present & _ANY_COST
+    written: list[Value] = []
+    for key in present - costs:
+        value = attributes.get(key)
+        # The messages of instructions may be a list, and any text may be too long to be remembered.
+        if isinstance(value, (list, dict)) or (type(value) is str and len(value) > _LONGEST_TEXT):
+            value = short_hash(str(value)) if key == INSTRUCTIONS else None
+        written += (key, value)
+    named = _named(*cast("list[Hashable]", written)) if written else None
+    if not costs and (sums is None or (sums.input_tokens is None and sums.output_tokens is None)):
+        return named
+    counted = {key: attributes.get(key) for key in costs}
+    known = {key: value for key, value in counted.items() if isinstance(value, int | float) and type(value) is not bool}
+    cost = next((known[key] for key in _COSTS if key in known), sum(known.values()))
+    return PropertiesSeen(
+        values=() if named is None else named.values,
+        # Producers write 0 for models whose price they do not know.
+        cost=float(cost) if 0 < cost <= _HIGHEST_COST else None,
+        input_tokens=None if sums is None else sums.input_tokens,
+        output_tokens=None if sums is None else sums.output_tokens,
+    )
+
+
+# Without it, reading a model's span takes 10 % more CPU.
+@lru_cache(maxsize=128)
+def _named(*written: Value) -> PropertiesSeen | None:
+    found: dict[str, str] = {}
+    given = dict(zip(written[::2], written[1::2], strict=True))
+    for key, name in _PROPERTIES.items():
+        value = given.get(key)
+        if isinstance(value, bool | int | float | str) and value != "" and name not in found:
+            found[name] = short_hash(str(value)) if name == INSTRUCTIONS else fit_label(str(value))[:MAX_PROPERTY]
+    for key in _PARAMETERS:
+        parameters = values.decoded_object(given.get(key))
+        for setting in _SETTINGS:
+            if isinstance(value := parameters.get(setting), int | float | str) and value != "":
+                found.setdefault(_REQUEST + setting, fit_label(str(value))[:MAX_PROPERTY])
+    return PropertiesSeen(values=tuple(found.items())) if found else None

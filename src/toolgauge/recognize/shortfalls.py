@@ -1,6 +1,6 @@
 """The facts that each producer leaves out of its spans, and the setting that records them (`remedies.toml`).
 
-Joined calls are judged, since another span may fill a gap. A fact that only some calls lack is no matter of settings.
+Joined calls are judged, since another span may fill a gap. Settings do not explain a fact that only some calls lack.
 """
 
 import re
@@ -33,7 +33,7 @@ Fact: TypeAlias = Literal[
 ]
 # The facts that a single content switch governs.
 _CONTENT: tuple[Fact, ...] = ("calls", "arguments", "results", "user_text")
-# Hides what models and tools gave back, all of it.
+# Hides all outputs of models and tools.
 HIDES_OUTPUTS = "OPENINFERENCE_HIDE_OUTPUTS"
 _HIDES = "OPENINFERENCE_HIDE_"
 
@@ -72,7 +72,7 @@ class Producer(Struct, frozen=True, kw_only=True, order=True):
 
     @property
     def release(self) -> tuple[int, ...] | None:
-        """The numbers of the version, up to three; `None` where there are none."""
+        """The numbers of the version, up to three; `None` without any."""
         found = _RELEASE.match(self.version)
         return None if found is None else tuple(int(number) for number in found.groups() if number is not None)
 
@@ -137,7 +137,7 @@ def remedy(fact: Fact, producer: Producer, dialects: Collection[str]) -> Remedy:
     raise KeyError(fact)  # the last row knows all facts
 
 
-# Without these the calls themselves cannot be judged; the rest narrows what can be asked about them.
+# Without these the calls themselves cannot be judged; without the rest, fewer criteria apply.
 PROBLEMS: tuple[Fact, ...] = ("calls", "arguments", "results")
 _OF_A_CALL: tuple[Fact, ...] = ("arguments", "results", "call_ids")
 _AROUND: tuple[Fact, ...] = ("tool_definitions", "user_text")
@@ -178,7 +178,7 @@ _CALLS_HAVE_SPANS = frozenset(("spring_ai",))
 
 @dataclass(slots=True)
 class TraceCounts:
-    """What one trace holds. `runs` are the producers that recorded model calls or agent runs."""
+    """The producers of a trajectory's spans; `runs` are those with model calls or agent runs."""
 
     spans: dict[str, Producer] = field(default_factory=dict[str, Producer])
     runs: set[Producer] = field(default_factory=set[Producer])
@@ -243,23 +243,25 @@ class _Counts:
     calls: int = 0
     # Model calls whose finish reason shows that they asked for tools, where neither these calls nor a tool span was seen.
     hidden: int = 0
-    # Traces in which some call came with its arguments: whatever switches content on, is on.
+    # Traces in which some call came with its arguments: a switch for all content is on.
     with_content: int = 0
     # Traces whose calls have results and no arguments.
     bare_traces: int = 0
     # The facts around calls that traces without a call have.
     elsewhere: set[Fact] = field(default_factory=set[Fact])
-    # Traces with some output of a model or a tool: whatever hides all outputs, is off.
+    # Traces with some output of a model or a tool: a switch that hides all outputs is off.
     with_outputs: int = 0
     places: Counter[Fact] = field(default_factory=Counter[Fact])
     missing: Counter[Fact] = field(default_factory=Counter[Fact])
     traces: Counter[Fact] = field(default_factory=Counter[Fact])
     traces_missing: Counter[Fact] = field(default_factory=Counter[Fact])
 
-    def add(self, fact: Fact, places: int, missing: int) -> None:
-        self.places[fact] += places
+    def add(self, fact: Fact, lacks: Sequence[bool]) -> None:
+        """Count a trajectory, with one element for each place of the fact; all places or none lack it."""
+        missing = len(lacks) if all(lacks) else 0
+        self.places[fact] += len(lacks)
         self.missing[fact] += missing
-        self.traces[fact] += bool(places)
+        self.traces[fact] += bool(lacks)
         self.traces_missing[fact] += bool(missing)
 
 
@@ -279,7 +281,7 @@ class Shortfalls:
             has_failed = not trajectory.hidden_turns and any(run.error is not None for run in trajectory.runs)
             for producer, model_calls in () if has_failed else trace.model_calls.items():
                 counts = self._counts[producer]
-                counts.add("calls", model_calls, 0 if trace.has_content else model_calls)
+                counts.add("calls", [not trace.has_content] * model_calls)
                 counts.hidden += trajectory.hidden_turns
                 if not trace.has_content:
                     self._add_surroundings(producer, trajectory)
@@ -311,11 +313,10 @@ class Shortfalls:
             arguments = [_is_kept_back(call.arguments) for call in made if call.name not in bare]
             results = [_is_kept_back(call.result) for call in executed]
             counts.bare_traces += bool(arguments) and all(arguments) and not all(results)
-            _add_fact(counts, "arguments", arguments)
-            _add_fact(counts, "results", results)
-            own = [call.executed_by is None for call in executed if not call.by_provider]
-            _add_fact(counts, "tool_spans", own)
-            _add_fact(counts, "call_ids", [call.call_id is None for call in calls])
+            counts.add("arguments", arguments)
+            counts.add("results", results)
+            counts.add("tool_spans", [call.executed_by is None for call in executed if not call.by_provider])
+            counts.add("call_ids", [call.call_id is None for call in calls])
         for producer in trace.runs or by_producer:
             self._add_surroundings(producer, trajectory)
 
@@ -330,7 +331,7 @@ class Shortfalls:
         if has_spans or producer.service in self._executing:
             counts.missing["calls"] = 0
         if without_trace:
-            counts.add("calls", without_trace, without_trace)
+            counts.add("calls", [True] * without_trace)
         elif counts.missing["calls"] and not counts.calls:
             # Of calls that are not recorded, nothing is known at all.
             for fact in _OF_A_CALL:
@@ -342,7 +343,9 @@ class Shortfalls:
         units: dict[Fact, str] = dict.fromkeys((*_OF_A_CALL, "tool_spans"), of_calls)
         units["calls"] = "log records" if without_trace else "model calls"
         for fact in (*PROBLEMS, *_NOTES):
-            if counts.missing[fact] and not (fact == "arguments" and _took_none(producer, dialects, counts)):
+            # Calls without arguments that show results, which the same switch records, had none.
+            has_bare = fact == "arguments" and counts.bare_traces == counts.traces_missing[fact]
+            if counts.missing[fact] and not (has_bare and _is_shared(producer, dialects)):
                 yield Shortfall(
                     fact=fact,
                     count=counts.missing[fact],
@@ -369,9 +372,9 @@ class Shortfalls:
         counts.with_content += any(not _is_kept_back(call.arguments) for call in trajectory.calls)
         answered = any(message.role == "assistant" and message.text != _WITHHELD for message in trajectory.messages)
         counts.with_outputs += answered or any(not _is_kept_back(call.result) for call in trajectory.calls)
-        counts.add("tool_definitions", 1, trajectory.tools_offered is None)
-        counts.add("conversation_id", 1, trajectory.conversation_id is None)
-        counts.add("user_text", 1, not _shows_input(trajectory))
+        counts.add("tool_definitions", [trajectory.tools_offered is None])
+        counts.add("conversation_id", [trajectory.conversation_id is None])
+        counts.add("user_text", [not _shows_input(trajectory)])
 
 
 def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _Counts) -> Remedy:
@@ -391,7 +394,7 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
         return table().remedies["content_is_on"]
     if fact in _AROUND and (fact in counts.elsewhere or counts.missing[fact] < counts.places[fact]):
         return table().remedies["offered_elsewhere" if fact == "tool_definitions" else "recorded_elsewhere"]
-    # Rule: nothing shows that a variable hides a part where whatever is not hidden one by one is recorded.
+    # Rule: nothing shows that a variable hides one part where all other parts are recorded.
     if fact in _AROUND and counts.with_content and found.switches and all(_HIDES in one for one in found.switches):
         return table().remedies["content_is_on"]
     is_on = fact in _AROUND and counts.with_content == counts.places[fact]
@@ -406,17 +409,8 @@ def _is_shared(producer: Producer, dialects: Collection[str]) -> bool:
     return bool(found.switches) and found == remedy("results", producer, dialects)
 
 
-def _took_none(producer: Producer, dialects: Collection[str], counts: _Counts) -> bool:
-    """Return whether calls without arguments show results, which the same switch records: they had none."""
-    return counts.bare_traces == counts.traces_missing["arguments"] and _is_shared(producer, dialects)
-
-
-def _add_fact(counts: _Counts, fact: Fact, lacks: Sequence[bool]) -> None:
-    counts.add(fact, len(lacks), len(lacks) if all(lacks) else 0)
-
-
 def _shows_input(trajectory: Trajectory) -> bool:
-    """Return whether a model's input was recorded: where a system prompt is all of it, no user asked."""
+    """Return whether a model's input was recorded: a system prompt alone means that no user asked."""
     return any(message.role in ("user", "system") and message.text != _WITHHELD for message in trajectory.messages)
 
 

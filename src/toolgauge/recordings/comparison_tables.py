@@ -1,24 +1,27 @@
 """A comparison as one JSON object, as a table for a person, and as Markdown for a pull request; names are escaped.
 
-Beside it stands what a run that passed takes: tokens, time and cost of all runs by those that passed.
+Beside it are the kinds of failure of both versions, and the tokens, time and cost of a run that passed.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from math import ceil, log10
+from math import ceil, log10, sqrt
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import changes_json, difference_sentence
 from toolgauge.export.run_usage import MEASURES, RunSummary, RunTotals, RunUsageReader
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Stream
-from toolgauge.recordings.comparison import Comparison, Versions
+from toolgauge.recordings.comparison import Comparison, Filters, Judged, Versions
 from toolgauge.recordings.conversation_means import StreamCounts
-from toolgauge.recordings.verdict import Judged, Pairing
 from toolgauge.report.catalogue import MEASURE_WORDS, of_success, passed_words, runs_words
+from toolgauge.report.run_failures import FailureGroup, FailureGroups
 from toolgauge.report.markdown import code
 from toolgauge.report.terminal import PLAIN, Style, aligned, printable, shortened
 
@@ -88,7 +91,15 @@ def _counts_object(version: str, counts: StreamCounts) -> JsonObject:
 
 def table_lines(comparison: Comparison, style: Style = PLAIN) -> Iterator[str]:
     """Describe the comparison for a person: a table for each criterion and service."""
-    for head, group in groupby(comparison.streams, key=lambda one: _head(one.pairing)):
+
+    def head_of(one: Judged) -> str:
+        stream, pairing = one.pairing.stream, one.pairing
+        environment = "" if stream.environment is None else f" in {shortened(stream.environment, _NAME_LENGTH)}"
+        service = "" if stream.service is None else f", {shortened(stream.service, _NAME_LENGTH)}"
+        versions = [shortened(version, _NAME_LENGTH) for version in (pairing.base_version, pairing.new_version)]
+        return f"{shortened(stream.criterion, _NAME_LENGTH)}{service}{environment}: {' -> '.join(versions)}"
+
+    for head, group in groupby(comparison.streams, key=head_of):
         streams = list(group)
         yield style.head(head)
         rows = [
@@ -101,14 +112,6 @@ def table_lines(comparison: Comparison, style: Style = PLAIN) -> Iterator[str]:
             colour = style.doubtful if one.verdict == "not_enough_data" else style.good
             yield f"  {line.removesuffix(row[-1])}{(style.bad if one.is_too_bad else colour)(row[-1])}"
         yield ""
-
-
-def _head(pairing: Pairing) -> str:
-    stream = pairing.stream
-    environment = "" if stream.environment is None else f" in {shortened(stream.environment, _NAME_LENGTH)}"
-    service = "" if stream.service is None else f", {shortened(stream.service, _NAME_LENGTH)}"
-    versions = [shortened(version, _NAME_LENGTH) for version in (pairing.base_version, pairing.new_version)]
-    return f"{shortened(stream.criterion, _NAME_LENGTH)}{service}{environment}: {' -> '.join(versions)}"
 
 
 def _tool(stream: Stream) -> str:
@@ -154,7 +157,7 @@ def markdown_lines(comparison: Comparison) -> Iterator[str]:
         yield f"- {sentence}"
 
 
-# What none of the criteria that need no reference can know.
+# Default criteria need no reference, and cannot know this.
 _UNSEEN = (
     "not seen: all criteria are default ones, which see faults, and not whether a run did what it should: a skipped lookup, a wrong "
     "amount and a wrong answer pass; `toolgauge learn --labels` makes criteria of people's verdicts"
@@ -190,7 +193,15 @@ def conclusion(comparison: Comparison, name: Callable[[str | None], str] = quote
             yield f"worse: {_stream(one.pairing.stream, name)} fell {means}{within}{why}"
     for one in comparison.streams:
         if one.is_open and comparison.answer == "not_enough_data":
-            yield f"open: {_stream(one.pairing.stream, name)}: {_needed(one, name)}"
+            missing, pairing = one.missing, one.pairing
+            needed = "the difference seen is just the margin, no number of conversations will decide it soon"
+            if missing is not None:
+                more = f"{_rounded(missing.new)} more conversations of {name(pairing.new_version)}"
+                if missing.base:
+                    base = f"{_rounded(missing.base)} more conversations of {name(pairing.base_version)}"
+                    more = f"{base} and {_rounded(missing.new)} of {name(pairing.new_version)}"
+                needed = f"about {more}"
+            yield f"open: {_stream(pairing.stream, name)}: {needed}"
     for change in comparison.changed:
         stream = _stream(change.stream, name)
         yield f"not comparable: {stream}: the criterion was changed between the two, so they were measured differently"
@@ -203,17 +214,6 @@ def _stream(stream: Stream, name: Callable[[str | None], str]) -> str:
     agent = "" if stream.agent is None else f" of agent {name(stream.agent)}"
     service = "" if stream.service is None else f" of {name(stream.service)}"
     return f"{name(stream.criterion)}{tool}{agent}{service}"
-
-
-def _needed(judged: Judged, name: Callable[[str | None], str]) -> str:
-    missing, pairing = judged.missing, judged.pairing
-    if missing is None:
-        return "the difference seen is just the margin, no number of conversations will decide it soon"
-    more = f"{_rounded(missing.new)} more conversations of {name(pairing.new_version)}"
-    if missing.base:
-        base = f"{_rounded(missing.base)} more conversations of {name(pairing.base_version)}"
-        more = f"{base} and {_rounded(missing.new)} of {name(pairing.new_version)}"
-    return f"about {more}"
 
 
 def _rounded(count: int) -> int:
@@ -290,3 +290,116 @@ def _rows(one: ComparedRuns) -> Iterator[tuple[str, str, str]]:
     for measure in MEASURES:
         words = f"{MEASURE_WORDS[measure]} of {passed_words(one.new)[1]}"
         yield words, of_success(one.base, measure), of_success(one.new, measure)
+
+
+Direction: TypeAlias = Literal["new", "more_often", "as_often", "less_often", "gone"]
+# Changes are shown in this order.
+_ORDER: tuple[Direction, ...] = ("new", "more_often", "as_often", "less_often", "gone")
+_MAX_SHOWN, _WHY = 20, 300
+# Standard errors by which shares differ.
+_APART = 2
+
+
+class FailureChange(Struct, frozen=True, kw_only=True):
+    """One kind of failure under two versions; a group of no runs stands for the side that does not have it."""
+
+    direction: Direction
+    service: str | None
+    base_version: str
+    new_version: str
+    base: FailureGroup
+    new: FailureGroup
+
+    @property
+    def shown(self) -> FailureGroup:
+        """The shown side: the new one, if it has any run."""
+        return self.new if self.new.runs else self.base
+
+    @property
+    def words(self) -> str:
+        """The change, as `new in 1.1: 35 runs (58 %)` or `more often: 3 -> 20 runs (33 %)`."""
+        base, new = (shortened(version, _NAME_LENGTH) for version in (self.base_version, self.new_version))
+        if self.direction == "gone":
+            return f"gone since {base}: {self.base.share}"
+        if self.direction == "new":
+            return f"new in {new}: {self.new.share}"
+        return f"{self.direction.replace('_', ' ')}: {self.base.runs:,} -> {self.new.share}"
+
+
+class FailuresByVersion:
+    """Collects failed runs of recordings by version."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, FailureGroups] = {}
+
+    def add(self, scorecard: Scorecard, version: str, redactor: Redactor) -> None:
+        """Add the run of a scorecard."""
+        self._groups.setdefault(version, FailureGroups(redactor)).add(scorecard)
+
+    def beside(self, versions: Sequence[Versions], filters: Filters) -> list[FailureChange]:
+        """Set the kinds of two versions side by side: new ones first, and frequent ones before rare ones."""
+        changes: list[FailureChange] = []
+        for one in versions:
+            if not {one.base, one.new} <= self._groups.keys():
+                # A running process, or a recording without a run.
+                continue
+            (base_of, base), (new_of, new) = (
+                self._groups[each].of_service(one.service) for each in (one.base, one.new)
+            )
+            for kind in sorted({*base, *new}):
+                before = base.get(kind) or replace(new[kind], runs=0, of=base_of)
+                after = new.get(kind) or replace(before, runs=0, of=new_of)
+                if filters.let_through_kind(after.service, kind.criterion, kind.tool):
+                    changes.append(
+                        FailureChange(
+                            direction=_direction(before, after),
+                            service=one.service,
+                            base_version=one.base,
+                            new_version=one.new,
+                            base=before,
+                            new=after,
+                        )
+                    )
+        return sorted(changes, key=lambda one: (_ORDER.index(one.direction), -one.new.runs, -one.base.runs))
+
+
+def _direction(before: FailureGroup, after: FailureGroup) -> Direction:
+    if not (before.runs and after.runs):
+        return "gone" if before.runs else "new"
+    share = (before.runs + after.runs) / (before.of + after.of)
+    apart = _APART * sqrt(share * (1 - share) * (1 / before.of + 1 / after.of))
+    difference = after.runs / after.of - before.runs / before.of
+    return "as_often" if abs(difference) <= apart else "more_often" if difference > 0 else "less_often"
+
+
+def failure_lines(changes: Sequence[FailureChange], style: Style = PLAIN) -> Iterator[str]:
+    """Describe the kinds for a person."""
+    if changes:
+        yield style.head("kinds of failure")
+    for one in changes[:_MAX_SHOWN]:
+        words = style.bad(one.words) if one.direction in ("new", "more_often") else one.words
+        kind, service = one.shown.kind, "" if one.service is None else f", {shortened(one.service, _NAME_LENGTH)}"
+        tool = f" of {shortened(kind.tool, _NAME_LENGTH)}" if kind.tool else ""
+        example = one.shown.example if one.shown.example.startswith("conversation-") else one.shown.example[:8]
+        yield f"  {words}: {shortened(kind.criterion, _NAME_LENGTH)}{tool}{service}, as in {example}"
+        yield f"    {style.aside(shortened(one.shown.why, _WHY))}"
+    if len(changes) > _MAX_SHOWN:
+        yield f"  {len(changes) - _MAX_SHOWN:,} more kinds"
+    if changes:
+        yield ""
+
+
+def failure_markdown(changes: Sequence[FailureChange]) -> Iterator[str]:
+    """Describe the kinds for a pull request."""
+    if changes:
+        yield from (
+            "",
+            "| kind of failure | criterion | service | tool | reason | example |",
+            "|---|---|---|---|---|---|",
+        )
+    for one in changes[:_MAX_SHOWN]:
+        names = (one.shown.kind.criterion, one.service, one.shown.kind.tool or None)
+        cells = (*map(code, names), code(one.shown.why, _WHY), code(one.shown.example))
+        yield f"| {code(one.words, 2 * _NAME_LENGTH)} | {' | '.join(cells)} |"
+    if len(changes) > _MAX_SHOWN:
+        yield from ("", f"{len(changes) - _MAX_SHOWN:,} more kinds")

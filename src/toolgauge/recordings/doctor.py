@@ -10,7 +10,7 @@ import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.settings import SpanMapping
+from toolgauge.recognize.mapped_dialect import SpanMapping
 from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, Shortfall, Shortfalls, counts_of, remedy
 from toolgauge.recordings.producer_counts import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened

@@ -30,8 +30,8 @@ from toolgauge.model.ports import Dialect
 from toolgauge.model.records import SDK_LANGUAGE, LogRecord, Record, Span, SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.envelope import count_items
+from toolgauge.recognize.mapped_dialect import SpanMapping
 from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.recognize.settings import SpanMapping
 from toolgauge.recognize.shortfalls import Producer, producer_of
 from toolgauge.recordings.recorded_requests import RecordedRequest
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened

@@ -1,6 +1,6 @@
 """The one place that pairs expected with actual calls: one to one, with the highest total score.
 
-Of several best totals the one with more whole pairs (value 1) counts, then with more required, then with more pairs at all.
+Among equal totals, more whole pairs (value 1) win, then more required calls, then more pairs at all.
 """
 
 from bisect import bisect_right
@@ -51,7 +51,7 @@ class Weights:
         self._value_unit = most * (self._whole_bonus + self._required_bonus + 1)
 
     def of(self, row: int, columns: Iterable[int]) -> list[int]:
-        """Work out the weights of a row's pairs: 0 for those that may not be, more for all others."""
+        """Work out the weights of a row's pairs: 0 for forbidden pairs, more for all others."""
         weights: list[int] = []
         values, expected = self.values[row], self.expected[row]
         for column in columns:

@@ -1,24 +1,26 @@
-"""How well one actual call meets one expected call: the one comparison of two calls that all evaluators share."""
+"""Compares actual with expected calls, argument by argument, and words the result for all evaluators.
 
+Calls that have no counterpart leave as counts, differences and notes: missing, unexpected, out of order, other arguments.
+"""
+
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.expected import ExpectedCall
-from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Difference, Side
+from toolgauge.model.json import JsonObject
+from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Side
+from toolgauge.model.plain_words import argument_words, rule_words
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.align import Alignment, Order, Pair, align
-from toolgauge.score.compare import Comparison, compare, is_omissible, path, quick_agreement
+from toolgauge.score.align import Alignment, Order, align
+from toolgauge.score.compare import Comparison, compare, describe, is_omissible, path, quick_agreement
 from toolgauge.score.patterns import Globs
 from toolgauge.score.rules import (
-    ABSENT,
     NO_RULES,
-    Absent,
     ArgumentRules,
     Exact,
     Ignore,
@@ -29,37 +31,8 @@ from toolgauge.score.rules import (
     meets_itself,
     rule_name,
 )
-from toolgauge.score.selection import CallComparison, Sides, make_sides
-
-
-class Schemas:
-    """Schemas by the tool's name; producers write them, so that nothing about their form is sure."""
-
-    __slots__ = ("_by_tool",)
-
-    def __init__(self, trajectory: Trajectory) -> None:
-        self._by_tool: dict[str, JsonObject] = {}
-        for tool in trajectory.tools_offered or ():
-            if tool.parameters is not None:
-                self._by_tool.setdefault(tool.name, tool.parameters)
-
-    def required(self, tool: str) -> frozenset[str] | None:
-        """Return the arguments that the tool cannot do without; `None` where no list of them was seen."""
-        names = self._by_tool.get(tool, {}).get("required")
-        return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
-
-    def default(self, tool: str, argument: str) -> Json | Absent:
-        """Return the declared default of an argument."""
-        properties = self._by_tool.get(tool, {}).get("properties")
-        declared = properties.get(argument) if isinstance(properties, dict) else None
-        return declared.get("default", ABSENT) if isinstance(declared, dict) else ABSENT
-
-    def has_defaults(self, tool: str) -> bool:
-        """Return whether any argument of the tool has a declared default."""
-        properties = self._by_tool.get(tool, {}).get("properties")
-        declared = properties.values() if isinstance(properties, dict) else ()
-        return any(isinstance(argument, dict) and "default" in argument for argument in declared)
-
+from toolgauge.score.selection import CallComparison, Sides, first_names, first_notes, make_sides, shown
+from toolgauge.score.tool_offers import Schemas
 
 # Of an expected argument: `met`, `partly` (a rule that knows values between), `differs`, `missing`, `omitted` (may be
 # missing and is), `unread` (the call's arguments could not be read). Of an unexpected one: `default` (as the tool's
@@ -68,10 +41,15 @@ Word: TypeAlias = Literal[
     "met", "partly", "differs", "missing", "omitted", "unread", "default", "volatile", "invented", "ignored"
 ]
 
+_ANSWERED = frozenset(("met", "partly", "differs"))
+_EXPECTED = frozenset(("met", "partly", "differs", "missing", "unread"))
+_UNEXPECTED: Mapping[Word, str] = {"invented": "invented", "default": "defaults", "volatile": "volatile"}
 _SHOWN_LENGTH = 80
+_SHOWN_NAMES = 5
+_MAX_DIFFERENCES = 20
+_DESCRIBED = 4
 _EXACT = Exact()
-_COSTLESS_IF_UNEXPECTED = (Ignore, Lenient)
-# What comparing all pairs may cost, in microseconds of a slow core: half a second for 200 expected and 200 actual
+# The most that comparing all pairs may cost, in microseconds of a slow core: half a second for 200 expected and 200 actual
 # calls. Without it 1,000 by 1,000 calls with long texts take minutes.
 _MIN_WORK, _MAX_WORK = 350_000, 4_000_000
 _WORK_PER_PAIR = 8
@@ -79,7 +57,7 @@ _WORK_PER_VALUE = 3
 
 
 class ArgumentComparison(CallComparison):
-    """Compares arguments by rules that people can write for each of them."""
+    """Compares arguments, each by the rule that people can write for it."""
 
     # Which rule compares which argument; see `rules`.
     arguments: ArgumentRules = NO_RULES
@@ -93,7 +71,7 @@ class ArgumentComparison(CallComparison):
     def terms(
         self, trajectory: Trajectory, *, default: Rule = _EXACT, subset: bool = False, required_only: bool = False
     ) -> "Terms":
-        """Return the rules for arguments; `default` is for those that no rule is written for."""
+        """Return the rules for arguments; `default` is for arguments without a rule."""
         return Terms(
             rules=self.arguments,
             default=default,
@@ -128,38 +106,29 @@ class Terms(Struct, frozen=True, kw_only=True):
         return meets_itself(self.default) and (not self.rules.root or all(map(meets_itself, self.rules.rules)))
 
 
-class ArgumentVerdict(Struct, frozen=True, kw_only=True):
-    """What became of one argument, and the rule that decided. `value` is from 0 to 1."""
+class ArgumentVerdict(NamedTuple):
+    """The verdict on one argument; `value` is from 0 to 1."""
 
     name: str
     word: Word
-    value: float
-    rule: str
-
-
-class CallAgreement(Struct, frozen=True, kw_only=True):
-    """How well a call meets an expected one: `value` as `weigh` returns it, and why."""
-
-    value: float
-    verdicts: tuple[ArgumentVerdict, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    value: float = 0.0
 
 
 class Figures(Struct):
-    """Arguments over several pairs of calls; `given` leaves out those that cost nothing."""
+    """Arguments over several pairs of calls; `given` leaves out arguments that cost nothing."""
 
     met: float = 0.0
     expected: int = 0
     given: int = 0
     words: dict[Word, int] = {}
 
-    def add(self, agreement: CallAgreement) -> None:
+    def add(self, verdicts: Sequence[ArgumentVerdict]) -> None:
         """Count the arguments of a pair."""
-        for verdict in agreement.verdicts:
-            self.words[verdict.word] = self.words.get(verdict.word, 0) + 1
-            self.met += verdict.value if verdict.word in _ANSWERED else 0.0
-            self.expected += verdict.word in _EXPECTED
-            self.given += verdict.word in _ANSWERED or verdict.word == "invented"
+        for _, word, value in verdicts:
+            self.words[word] = self.words.get(word, 0) + 1
+            self.met += value if word in _ANSWERED else 0.0
+            self.expected += word in _EXPECTED
+            self.given += word in _ANSWERED or word == "invented"
 
     def parts(self) -> dict[str, float]:
         """Return `recall` (arguments met / expected), `precision` (met / given), and counts of unexpected ones."""
@@ -168,19 +137,7 @@ class Figures(Struct):
             parts["recall"] = min(self.met / self.expected, 1.0)
         if self.given:
             parts["precision"] = min(self.met / self.given, 1.0)
-        names: Mapping[Word, str] = {"invented": "invented", "default": "defaults", "volatile": "volatile"}
-        return {**parts, **{name: self.words[word] for word, name in names.items() if word in self.words}}
-
-
-_ANSWERED = frozenset(("met", "partly", "differs"))
-_EXPECTED = frozenset(("met", "partly", "differs", "missing", "unread"))
-
-
-class _Wanted(Struct, frozen=True):
-    name: str
-    identity: int
-    ruling: "_Ruling"
-    omissible: bool
+        return {**parts, **{name: self.words[word] for word, name in _UNEXPECTED.items() if word in self.words}}
 
 
 class _Ruling(Struct, frozen=True):
@@ -188,8 +145,15 @@ class _Ruling(Struct, frozen=True):
     # Equality of the numbers decides.
     is_plain: bool
     equals_meet: bool
-    # What was found out about values, by both numbers.
+    # Values that were compared already, by the numbers of both.
     alike: dict[tuple[int, int], float] = {}
+
+
+class _Wanted(Struct, frozen=True):
+    name: str
+    identity: int
+    ruling: _Ruling
+    omissible: bool
 
 
 # `is_cut_short`: too many values to compare each with each. Those left over counted as different while pairing: the pairs may
@@ -205,8 +169,8 @@ class ArgumentComparer:
         pairs = len(sides.slots) * len(sides.calls)
         self._work_left = min(max(pairs * _WORK_PER_PAIR, _MIN_WORK), _MAX_WORK)
         self._rulings: dict[tuple[str, str], _Ruling] = {}
-        self._forgiving: dict[str, bool] = {}
-        self._wanted: dict[int, tuple[_Wanted, ...]] = {}
+        self._wanted: dict[int, dict[str, _Wanted]] = {}
+        # The arguments of a call that cost something where they are not expected.
         self._charged: dict[int, frozenset[str]] = {}
 
     @property
@@ -227,10 +191,10 @@ class ArgumentComparer:
             return all(len(found) == 1 for found in sizes.values())
         if terms.volatile is not None or terms.required_only:
             return False
-        return not any(map(terms.schemas.has_defaults, {slot.name for slot in self.sides.slots}))
+        return not any(map(terms.schemas.defaults, {slot.name for slot in self.sides.slots}))
 
     def aligned(self, *, order: Order = "any", whole: bool = False) -> Alignment:
-        """Pair the calls for the greatest sum of what `weigh` returns; with `whole`, only those that meet in all."""
+        """Pair the calls for the greatest sum of `weigh`; with `whole`, only calls that meet in all."""
         alignment = align(
             self.sides.slot_items,
             self.sides.call_items,
@@ -241,11 +205,11 @@ class ArgumentComparer:
         self._is_limited = False
         if not self.is_cut_short:
             return alignment
-        pairs: list[Pair] = []
-        for pair in alignment.pairs:
-            value = 1.0 if pair.value == 1.0 else self.weigh(pair.expected, pair.actual)
-            pairs.append(Pair(expected=pair.expected, actual=pair.actual, value=value or 0.0))
-        return replace(alignment, pairs=tuple(pairs))
+        again = [
+            pair if pair.value == 1.0 else replace(pair, value=self.weigh(pair.expected, pair.actual) or 0.0)
+            for pair in alignment.pairs
+        ]
+        return replace(alignment, pairs=tuple(again))
 
     def weigh(self, slot: int, call: int) -> float | None:
         """Return the sum over the expected arguments / the number of them and of invented ones; `None` where ids forbid it."""
@@ -257,8 +221,7 @@ class ArgumentComparer:
         if found is None:
             return 0.0
         met, counted = 0.0, 0
-        arguments = self._of_slot(slot)
-        for argument in arguments:
+        for argument in self._of_slot(slot).values():
             identity = found.get(argument.name)
             if identity is None:
                 counted += not argument.omissible
@@ -267,91 +230,73 @@ class ArgumentComparer:
             if identity == argument.identity and argument.ruling.equals_meet:
                 met += 1.0
             elif not argument.ruling.is_plain:
-                known = argument.ruling.alike.get((argument.identity, identity))
-                met += self._value(slot, call, argument, identity) if known is None else known
+                met += self._value(slot, call, argument, identity)
         if not self._terms.subset:
-            counted += len(self._charged_of(call) - wanted.keys())
+            charged = self._charged.get(call)
+            if charged is None:
+                charged = frozenset([name for name in found if self._word(call, name) == "invented"])
+                self._charged[call] = charged
+            counted += len(charged - wanted.keys())
         return min(met / counted, 1.0) if counted else 1.0
 
-    def compare(self, slot: int, call: int, *, explain: bool = True) -> CallAgreement:
-        """Compare a pair that may be; without `explain` there are no differences."""
-        wanted, found = self.sides.slot_arguments[slot], self.sides.call_arguments[call]
+    def compare(self, slot: int, call: int, *, explain: bool = True) -> tuple[list[ArgumentVerdict], list[Difference]]:
+        """Return the verdict on each argument of a pair, and the differences; without `explain`, of missing arguments alone."""
+        sides, terms = self.sides, self._terms
+        wanted, found = sides.slot_arguments[slot], sides.call_arguments[call]
         if wanted is None:
-            return CallAgreement(value=1.0)
-        tool = f"{self.sides.slots[slot].name[:_SHOWN_LENGTH]}:"
+            return [], []
+        tool, expected = f"{sides.slots[slot].name[:_SHOWN_LENGTH]}:", sides.slot_values(slot)
+        arguments = self._of_slot(slot)
         if found is None:
-            expected = self.sides.slot_values(slot)
-            names = [argument.name for argument in self._of_slot(slot)]
-            unread = tuple(ArgumentVerdict(name=name, word="unread", value=0.0, rule="unparsable") for name in names)
-            difference = Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=expected))
-            return CallAgreement(value=0.0, verdicts=unread, differences=(difference,))
+            unparsable = Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=expected))
+            return [ArgumentVerdict(name, "unread") for name in arguments], [unparsable]
         verdicts: list[ArgumentVerdict] = []
         differences: list[Difference] = []
         for name in wanted:
-            verdict, found_differences = self._expected(slot, call, name, tool, explain=explain)
-            verdicts.append(verdict)
-            differences += found_differences
+            argument, identity = arguments.get(name), found.get(name)
+            if argument is None:
+                verdicts.append(ArgumentVerdict(name, "ignored"))
+            elif identity is None:
+                verdicts.append(ArgumentVerdict(name, "omitted" if argument.omissible else "missing"))
+                if not argument.omissible:
+                    rule, side = rule_name(argument.ruling.scope.rule), Side(value=expected[name])
+                    differences.append(Difference(where=path(tool, name), rule=rule, expected=side))
+            else:
+                value = self._value(slot, call, argument, identity)
+                word: Word = "met" if value == 1.0 else "partly" if value > 0.0 else "differs"
+                verdicts.append(ArgumentVerdict(name, word, value))
+                if value < 1.0 and explain:
+                    differences += self._compared(slot, call, argument, path(tool, name)).differences
         for name in found:
             if name not in wanted:
                 word = self._word(call, name)
-                verdict = ArgumentVerdict(name=name, word=word, value=0.0, rule="ignore" if word == "ignored" else word)
-                verdicts.append(verdict)
-                if explain and verdict.word == "invented" and not self._terms.subset:
-                    given = Side(value=self.sides.call_values(call)[name])
+                verdicts.append(ArgumentVerdict(name, word))
+                if explain and word == "invented" and not terms.subset:
+                    given = Side(value=sides.call_values(call)[name])
                     differences.append(Difference(where=path(tool, name), rule="invented", actual=given))
-        costly = _EXPECTED if self._terms.subset else _EXPECTED | {"invented"}
-        counted = sum(verdict.word in costly for verdict in verdicts)
-        value = min(sum(verdict.value for verdict in verdicts) / counted, 1.0) if counted else 1.0
-        return CallAgreement(value=value, verdicts=tuple(verdicts), differences=tuple(differences))
+        return verdicts, differences
 
     def equal_arguments(self, slot: int, call: int) -> int | None:
-        """Return how many arguments a pair has that is equal, where no rule could think otherwise; else `None`."""
-        terms, wanted = self._terms, self.sides.slot_arguments[slot]
-        if wanted is None or wanted != self.sides.call_arguments[call]:
-            return None
-        return None if terms.rules.root or terms.required_only else len(wanted)
+        """Return the number of arguments of an equal pair, where no rule could think otherwise; else `None`."""
+        wanted = self.sides.slot_arguments[slot]
+        is_free = not self._terms.rules.root and not self._terms.required_only
+        return len(wanted) if is_free and wanted is not None and wanted == self.sides.call_arguments[call] else None
 
-    def _expected(
-        self, slot: int, call: int, name: str, tool: str, *, explain: bool
-    ) -> tuple[ArgumentVerdict, tuple[Difference, ...]]:
-        for argument in self._of_slot(slot):
-            if argument.name == name:
-                break
-        else:
-            return ArgumentVerdict(name=name, word="ignored", value=0.0, rule="ignore"), ()
-        rule = rule_name(argument.ruling.scope.rule)
-        identity = (self.sides.call_arguments[call] or {}).get(name)
-        if identity is None:
-            if argument.omissible:
-                return ArgumentVerdict(name=name, word="omitted", value=0.0, rule=rule), ()
-            missing = Difference(
-                where=path(tool, name), rule=rule, expected=Side(value=self.sides.slot_values(slot)[name])
-            )
-            return ArgumentVerdict(name=name, word="missing", value=0.0, rule=rule), (missing,)
-        value = 1.0
-        if identity != argument.identity or not argument.ruling.equals_meet:
-            value = 0.0 if argument.ruling.is_plain else self._value(slot, call, argument, identity)
-        differences: tuple[Difference, ...] = ()
-        if value < 1.0 and explain:
-            differences = self._compared(slot, call, argument, path(tool, name)).differences
-        word: Word = "met" if value == 1.0 else "partly" if value > 0.0 else "differs"
-        return ArgumentVerdict(name=name, word=word, value=value, rule=rule), differences
-
-    def _of_slot(self, slot: int) -> tuple[_Wanted, ...]:
+    def _of_slot(self, slot: int) -> dict[str, _Wanted]:
+        """Return the expected arguments that are compared."""
         found = self._wanted.get(slot)
         if found is not None:
             return found
-        expected = self.sides.slots[slot]
-        required = self._terms.schemas.required(expected.name) if self._terms.required_only else None
-        wanted: list[_Wanted] = []
+        terms, expected = self._terms, self.sides.slots[slot]
+        required = terms.schemas.required(expected.name) if terms.required_only else None
+        wanted: dict[str, _Wanted] = {}
         for name, identity in (self.sides.slot_arguments[slot] or {}).items():
             ruling = self._ruling(expected.name, name)
-            if isinstance(ruling.scope.rule, Ignore) or (required is not None and name not in required):
-                continue
-            is_spared = not ruling.is_plain and is_omissible(ruling.scope.rule, self.sides.slot_values(slot)[name])
-            wanted.append(_Wanted(name, identity, ruling, is_spared))
-        self._wanted[slot] = tuple(wanted)
-        return self._wanted[slot]
+            if not isinstance(ruling.scope.rule, Ignore) and (required is None or name in required):
+                is_spared = not ruling.is_plain and is_omissible(ruling.scope.rule, self.sides.slot_values(slot)[name])
+                wanted[name] = _Wanted(name, identity, ruling, is_spared)
+        self._wanted[slot] = wanted
+        return wanted
 
     def _ruling(self, tool: str, argument: str) -> _Ruling:
         # Without rules for any of them all are compared alike.
@@ -362,52 +307,194 @@ class ArgumentComparer:
             self._rulings[place] = _Ruling(scope, is_plain, equals_meet=is_plain or all(map(meets_itself, scope.rules)))
         return self._rulings[place]
 
-    def _charged_of(self, call: int) -> AbstractSet[str]:
-        """Return the arguments of the call that cost something where they are not expected."""
-        tool = self.sides.calls[call].name
-        if tool not in self._forgiving:
-            terms = self._terms
-            self._forgiving[tool] = bool(terms.rules.root or terms.volatile or terms.schemas.has_defaults(tool))
-        if not self._forgiving[tool]:
-            return (self.sides.call_arguments[call] or {}).keys()
-        if call not in self._charged:
-            names = self.sides.call_arguments[call] or ()
-            self._charged[call] = frozenset([name for name in names if self._word(call, name) == "invented"])
-        return self._charged[call]
-
     def _word(self, call: int, name: str) -> Word:
         """Name the kind of an unexpected argument."""
         terms, tool = self._terms, self.sides.calls[call].name
-        if terms.rules.root and isinstance(self._ruling(tool, name).scope.rule, _COSTLESS_IF_UNEXPECTED):
+        if terms.rules.root and isinstance(self._ruling(tool, name).scope.rule, Ignore | Lenient):
             return "ignored"
         if terms.volatile is not None and (terms.volatile.match(name) or terms.volatile.match(f"{tool}.{name}")):
             return "volatile"
-        default = terms.schemas.default(tool, name)
-        if isinstance(default, Absent):
-            return "invented"
-        given = self.sides.call_values(call)[name]
-        comparison = compare(Exact(), default, given, where="")
-        return "default" if comparison.value == 1.0 else "invented"
+        defaults, given = terms.schemas.defaults(tool), self.sides.call_values(call)[name]
+        is_default = name in defaults and compare(_EXACT, defaults[name], given, where="").value == 1.0
+        return "default" if is_default else "invented"
 
     def _value(self, slot: int, call: int, argument: _Wanted, identity: int) -> float:
         """Return how well a value meets its rule; many calls share values, so that the same two are compared once."""
-        key = (argument.identity, identity)
-        if key in argument.ruling.alike:
-            return argument.ruling.alike[key]
+        ruling, key = argument.ruling, (argument.identity, identity)
+        is_equal = ruling.equals_meet and argument.identity == identity
+        if is_equal or ruling.is_plain:
+            return float(is_equal)
+        if key in ruling.alike:
+            return ruling.alike[key]
         if self._is_limited and self._work_left <= 0:
             self.is_cut_short = True
-            return float(argument.ruling.equals_meet and argument.identity == identity)
+            return 0.0
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
-        quick = quick_agreement(argument.ruling.scope, expected, actual)
+        quick = quick_agreement(ruling.scope, expected, actual)
         if quick is None:
             comparison = self._compared(slot, call, argument, "")
             value, work = comparison.value, comparison.work
         else:
             value, work = quick
         self._work_left -= _WORK_PER_VALUE + work
-        argument.ruling.alike[key] = value
+        ruling.alike[key] = value
         return value
 
     def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Comparison:
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
         return compare(argument.ruling.scope, expected, actual, where=where)
+
+
+def counts(alignment: Alignment) -> dict[str, float]:
+    """Count the pairs and the leftovers."""
+    return {
+        "matched": len(alignment.pairs),
+        "missing": len(alignment.missing),
+        "unexpected": len(alignment.unexpected),
+        "repeated": len(alignment.repeated),
+    }
+
+
+class Mismatch(Struct, frozen=True, kw_only=True):
+    """An expected call and one of its tool that was made with other arguments, by their indices; `words` hold no value."""
+
+    slot: int
+    call: int
+    difference: Difference
+    words: str
+
+
+def mismatches(comparer: ArgumentComparer, alignment: Alignment) -> tuple[Mismatch, ...]:
+    """Put missing and unexpected calls of one tool together: each two are one call with other arguments, the most alike first."""
+    sides = comparer.sides
+    repeated = set(alignment.repeated)
+    left: dict[str, list[int]] = {}
+    for call in alignment.unexpected:
+        if call not in repeated and sides.call_arguments[call] is not None:
+            left.setdefault(sides.calls[call].name, []).append(call)
+    found: list[Mismatch] = []
+    for slot in alignment.missing[:_MAX_DIFFERENCES]:
+        calls = [] if sides.slot_arguments[slot] is None else left.get(sides.slots[slot].name, [])
+        alike = {call: value for call in calls[:_MAX_DIFFERENCES] if (value := comparer.weigh(slot, call)) is not None}
+        call = max(alike, key=alike.__getitem__, default=None)
+        mismatch = None if call is None else _mismatch(comparer, slot, call)
+        if mismatch is not None:
+            calls.remove(mismatch.call)
+            found.append(mismatch)
+    return tuple(found)
+
+
+def _mismatch(comparer: ArgumentComparer, slot: int, call: int) -> Mismatch | None:
+    """Keep the arguments alone that decide; `None` where none does."""
+    verdicts, differences = comparer.compare(slot, call)
+    names: dict[Word, list[str]] = {"partly": [], "differs": [], "missing": [], "invented": []}
+    for verdict in verdicts:
+        names.setdefault(verdict.word, []).append(verdict.name)
+    both = [*names["partly"], *names["differs"]]
+    # Where unexpected arguments cost nothing, they differ in nothing.
+    more = names["invented"] if any(difference.rule == "invented" for difference in differences) else []
+    wanted, made = comparer.sides.slot_values(slot), comparer.sides.call_values(call)
+    expected: JsonObject = {name: wanted[name] for name in (*both, *names["missing"])}
+    actual: JsonObject = {name: made[name] for name in (*both, *more)}
+    if not expected and not actual:
+        return None
+    name = comparer.sides.slots[slot].name
+    difference = Difference(where=name, rule=OTHER_ARGUMENTS, expected=Side(value=expected), actual=Side(value=actual))
+    words = argument_words(expected, actual, lambda _name: "differs")
+    return Mismatch(slot=slot, call=call, difference=difference, words=words)
+
+
+def leftovers(sides: Sides, alignment: Alignment, paired: Sequence[Mismatch] = ()) -> list[str]:
+    """Name the calls that have no counterpart, or one with other arguments (`paired`)."""
+    if not alignment.missing and not alignment.unexpected:
+        return []
+    elsewhere = {*alignment.repeated, *(one.call for one in paired)}
+    slots = {one.slot for one in paired}
+    named = (
+        ("missing", [sides.slots[slot].name for slot in alignment.missing if slot not in slots]),
+        ("unexpected", [sides.calls[index].name for index in alignment.unexpected if index not in elsewhere]),
+        ("repeated", [sides.calls[index].name for index in alignment.repeated]),
+    )
+    described = [f"{shown(one.difference.where)} ({one.words})" for one in paired]
+    mismatched = [f"{rule_words(OTHER_ARGUMENTS)}: {first_names(described, _SHOWN_NAMES)}"] if described else []
+    return [*mismatched, *(f"{word}: {listed(names)}" for word, names in named if names)]
+
+
+def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
+    """Name the calls whose arguments should have been compared and could not be read."""
+    # Where arguments are compared, a call has none if they could not be read.
+    unread = [index for index, arguments in enumerate(sides.call_arguments) if arguments is None]
+    if not unread:
+        return []
+    compared = {call.name for call in sides.slots if call.args is not None}
+    paired = {pair.actual for pair in alignment.pairs if sides.slot_arguments[pair.expected] is not None}
+    seen = paired.union(alignment.unexpected)
+    names = [name for index in unread if index in seen and (name := sides.calls[index].name) in compared]
+    return [f"unparsable arguments: {listed(names)}"] if names else []
+
+
+def pairing_notes(alignment: Alignment, comparer: ArgumentComparer | None = None) -> list[str]:
+    """Note that there were too many calls, or values, to look for the best pairs."""
+    notes = ["too many calls to look for the best way to pair them"] if alignment.is_greedy else []
+    if comparer is not None and comparer.is_cut_short:
+        notes.append("too much to compare all calls with all others: the pairs may not be the best")
+    return notes
+
+
+def listed(names: Sequence[str]) -> str:
+    """Name the first few calls, with how often each occurs."""
+    parts = [shown(name) if count == 1 else f"{shown(name)} x{count}" for name, count in Counter(names).items()]
+    return first_names(parts, _SHOWN_NAMES)
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """`notes` hold no values; `parts` are recall and precision of arguments, counts of unexpected ones and of calls."""
+
+    notes: tuple[str, ...]
+    parts: dict[str, float]
+    differences: tuple[Difference, ...]
+
+
+def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
+    """Look at the arguments of all pairs; arguments of missing calls count as not met."""
+    sides = comparer.sides
+    differences: list[Difference] = []
+    figures = Figures(expected=sum(len(sides.slot_arguments[slot] or ()) for slot in alignment.missing))
+    for pair in alignment.pairs:
+        equal = comparer.equal_arguments(pair.expected, pair.actual)
+        if equal is not None:
+            figures.met += equal
+            figures.expected += equal
+            figures.given += equal
+            continue
+        is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
+        verdicts, found = comparer.compare(pair.expected, pair.actual, explain=is_asked)
+        figures.add(verdicts)
+        differences += found
+    paired = mismatches(comparer, alignment)
+    notes = first_notes([describe(difference) for difference in differences], _DESCRIBED, "more differences")
+    described = {one.slot for one in paired}
+    missing = [sides.slots[slot] for slot in alignment.missing[:_MAX_DIFFERENCES] if slot not in described]
+    differences += [one.difference for one in paired]
+    differences += [Difference(where=one.name, rule="missing call", expected=Side(value=one.args)) for one in missing]
+    return Report(
+        notes=(*notes, *leftovers(sides, alignment, paired), *pairing_notes(alignment, comparer)),
+        parts={**figures.parts(), **counts(alignment)},
+        differences=tuple(differences[:_MAX_DIFFERENCES]),
+    )
+
+
+def misplaced(comparer: ArgumentComparer, alignment: Alignment) -> dict[int, int]:
+    """Return the unexpected calls that are as a missing one is expected to be, with its slot: they came out of order."""
+    sides = comparer.sides
+    slots: dict[str, list[int]] = {}
+    for slot in alignment.missing:
+        slots.setdefault(sides.slots[slot].name, []).append(slot)
+    moved: dict[int, int] = {}
+    for call in alignment.unexpected:
+        same = slots.get(sides.calls[call].name, [])
+        slot = next((slot for slot in same[:_MAX_DIFFERENCES] if comparer.weigh(slot, call) == 1.0), None)
+        if slot is not None:
+            same.remove(slot)
+            moved[call] = slot
+    return moved

@@ -1,4 +1,4 @@
-"""Patterns of calls: which tools, of which agents, with which arguments, and an expression; all of it must hold.
+"""Patterns of calls by tool, agent, arguments and expression; all parts must hold.
 
 People write one as the name of a tool, a glob, a list of them, or in full: `{tool: "refund_*", arguments: {amount: {above: 9}}}`.
 Arguments may not have been recorded: a match has three values, and each rule decides about the third.
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Annotated, Protocol, TypeAlias, TypeVar, cast
+from typing import Annotated, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -21,7 +21,7 @@ from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import agent_of
 from toolgauge.score.equality import same
-from toolgauge.score.patterns import Globs, Pattern, read_path, values_at
+from toolgauge.score.patterns import Globs, Pattern, Step, read_path, values_at
 from toolgauge.score.selection import readable_arguments, shown, unseen_arguments
 from toolgauge.settings import ONE_OR_MORE, also_written_as
 
@@ -38,35 +38,25 @@ _KEY = r"""(?:\[\s{0,9}(["'])(?P<key>[^"'\\]{1,200})\1\s{0,9}\]|\.\s{0,9}(?P<nam
 _SOUGHT = r"""(["'])(?P<sought>[^"'\\]{1,200})\4\s{1,9}in\s{1,9}"""
 
 
+_T = TypeVar("_T")
 _V = TypeVar("_V", bound=Json)
-
-
-class Compiled(Protocol):
-    """An expression that can be evaluated."""
-
-    def holds(self, variables: Mapping[str, Json]) -> bool:
-        """Return its value; raise `ExpressionError` when it has none."""
-        ...
-
-
-# Compiles an expression with these variables, or raises `ConfigError`.
-_Compile: TypeAlias = Callable[[str, tuple[str, ...]], Compiled]
 
 
 class CallExpression:
     """An expression about calls, compiled once."""
 
-    __slots__ = ("_arguments", "_compiled", "attributes", "needs_arguments")
+    __slots__ = ("_arguments", "_holds", "attributes", "needs_arguments")
 
     def __init__(self, text: str) -> None:
         """Compile, or raise ValueError."""
         if find_spec(_EXTRA) is None:
             raise ValueError(f"needs the extra `toolgauge[cel]`, which is not installed: {plugins.install_hint('cel')}")
         try:
-            # An entry point's value: what is not of this type fails here.
-            self._compiled = cast("_Compile", plugins.load(plugins.EXPRESSIONS, "cel"))(text, _VARIABLES)
+            compiled = plugins.load(plugins.EXPRESSIONS, "cel")(text, _VARIABLES)
         except ConfigError as error:
             raise ValueError(f"is no expression: {error.message}") from error
+        # The value of an entry point, ours alone.
+        self._holds = cast("Callable[[Mapping[str, Json]], bool]", compiled.holds)
         self.needs_arguments = "arguments" in text
         self.attributes = tuple(dict.fromkeys(_named(text, "attributes")))
         # Where the object is used as a whole, all of it is needed.
@@ -92,7 +82,7 @@ class CallExpression:
             "call": seen,
             "attributes": _among(trajectory.attributes, self.attributes),
         }
-        return self._compiled.holds(cast("JsonObject", _Room().bounded(variables, -1)))  # an object stays one
+        return self._holds(cast("JsonObject", _Room().bounded(variables, -1)))  # an object stays one
 
 
 def _named(text: str, variable: str) -> list[str]:
@@ -104,19 +94,16 @@ def _among(values: Mapping[str, _V], keys: Iterable[str]) -> dict[str, _V]:
     return {key: values[key] for key in keys if key in values}
 
 
-class _Room:
+class _Room(Struct):
     """The rest of the bounds while values are copied for an expression."""
 
-    __slots__ = ("_text", "_values")
-
-    def __init__(self) -> None:
-        self._values = _MAX_VALUES
-        self._text = _MAX_CHARACTERS
+    values: int = _MAX_VALUES
+    characters: int = _MAX_CHARACTERS
 
     def bounded(self, value: Json, depth: int) -> Json:
         """Copy a value into what CEL can take; raise `ExpressionError` beyond the bounds."""
-        self._values -= 1
-        if depth > _MAX_DEPTH or self._values < 0:
+        self.values -= 1
+        if depth > _MAX_DEPTH or self.values < 0:
             raise ExpressionError(_TOO_MUCH)
         match value:
             case dict():
@@ -134,10 +121,10 @@ class _Room:
                 return value
 
     def _written(self, text: str) -> str:
-        self._text -= len(text)
-        if self._text < 0:
+        self.characters -= len(text)
+        if self.characters < 0:
             raise ExpressionError(_TOO_MUCH)
-        # Lone surrogates are no text to CEL.
+        # CEL refuses lone surrogates.
         return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -145,13 +132,12 @@ _MAX_ENTRIES = 1000
 _MAX_TEXT = 10_000
 _MAX_NAME = 80
 _MAX_EXPRESSION = 1000
-# What is read as a number where a bound is given: models write some numbers as text.
+# A number in text, for conditions with a bound: models write some numbers as text.
 _NUMBER = re.compile(r"\s{0,9}([+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?)\s{0,9}")
 
 _Text: TypeAlias = Annotated[str, Field(max_length=_MAX_TEXT)]
 _Scalar: TypeAlias = bool | int | float | _Text | None
 _Bound: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-_T = TypeVar("_T")
 
 
 def not_empty(written: tuple[_T, ...]) -> tuple[_T, ...]:
@@ -208,7 +194,7 @@ class ValueCondition(BaseModel):
     def _spelled_out(cls, written: object) -> object:
         if written is None or isinstance(written, bool | int | float | str):
             return {"one_of": (written,)}
-        # Whatever the list holds is for the field to check.
+        # The field checks the items of a list.
         return {"one_of": cast("object", written)} if isinstance(written, list | tuple) else written
 
     @model_validator(mode="after")
@@ -237,9 +223,14 @@ class ValueCondition(BaseModel):
         return tuple(tests)
 
     def _is_within(self, value: Json) -> bool:
-        number = _number(value)
+        number = value
+        if isinstance(value, str):
+            # Nobody sets a bound for numbers of more characters.
+            match = _NUMBER.fullmatch(value) if len(value) <= _MAX_NAME else None
+            number = None if match is None else float(match[1]) if "." in match[1] else int(match[1])
         return (
-            number is not None
+            isinstance(number, int | float)
+            and not isinstance(number, bool)
             and (self.at_least is None or number >= self.at_least)
             and (self.above is None or number > self.above)
             and (self.at_most is None or number <= self.at_most)
@@ -247,7 +238,7 @@ class ValueCondition(BaseModel):
         )
 
     def holds(self, value: Json) -> bool:
-        """Return whether a value that is there meets all of it."""
+        """Return whether a recorded value meets the whole condition."""
         return self.present is not False and all(test(value) for test in self._tests)
 
 
@@ -258,43 +249,26 @@ def _is_among(values: tuple[_Scalar, ...]) -> Callable[[Json], bool]:
 
 
 def regular_expression(text: str) -> Pattern:
-    """Compile an RE2 pattern; raise ValueError where it is none."""
+    """Compile an RE2 pattern; raise ValueError for a wrong one."""
     try:
         return Pattern(text)
     except ConfigError as error:
         raise ValueError(f"holds `{text[:60]}`, which is no regular expression ({error.hint})") from error
 
 
-def _number(value: Json) -> int | float | None:
-    if isinstance(value, str):
-        # Longer texts are no numbers that anybody set a bound for.
-        match = _NUMBER.fullmatch(value) if len(value) <= _MAX_NAME else None
-        if match is None:
-            return None
-        return float(match[1]) if "." in match[1] else int(match[1])
-    return None if isinstance(value, bool) or not isinstance(value, int | float) else value
+class _Place(Struct, frozen=True):
+    """A path into arguments, and the condition for the values there."""
 
+    path: str
+    steps: tuple[Step, ...]
+    condition: ValueCondition
 
-class _Place:
-    """A path into arguments, and what the values there must be."""
-
-    __slots__ = ("condition", "path", "steps")
-
-    def __init__(self, path: str, condition: ValueCondition) -> None:
-        self.path = path
-        self.condition = condition
-        self.steps = read_path(path)
-        if self.steps[0].key is None and self.steps[0].keys is None:
-            raise ValueError(f"has the path `{path[:60]}`; a path begins with an argument: `items[*].sku`")
-
-    def holds_somewhere(self, arguments: JsonObject) -> bool:
-        """Return whether any value at the path meets the condition; with `present: false`, whether there is none."""
+    def holds(self, arguments: JsonObject, quantifier: Callable[[Iterable[object]], bool]) -> bool:
+        """Return whether `any` or `all` values meet the condition, of at least one; with `present: false`, whether the path leads nowhere."""
+        values = values_at(arguments, self.steps)
         if self.condition.present is False:
-            return not values_at(arguments, self.steps)
-        return any(map(self.condition.holds, values_at(arguments, self.steps)))
-
-    def holds_everywhere(self, arguments: JsonObject) -> bool:
-        return self.holds_somewhere(arguments) and all(map(self.condition.holds, values_at(arguments, self.steps)))
+            return not values
+        return bool(values) and quantifier(map(self.condition.holds, values))
 
 
 class Sight(Struct, frozen=True):
@@ -326,7 +300,7 @@ class CallPattern(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _spelled_out(cls, written: object) -> object:
-        # Whatever the list holds is for the field to check.
+        # The field checks the items of a list.
         return {"tool": cast("object", written)} if isinstance(written, str | list | tuple) else written
 
     @field_validator("tool", "agent", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
@@ -341,10 +315,14 @@ class CallPattern(BaseModel):
 
     @cached_property
     def _compiled(self) -> "_Compiled":
+        places = tuple(_Place(path, read_path(path), condition) for path, condition in self.arguments.items())
+        for place in places:
+            if place.steps[0].key is None and place.steps[0].keys is None:
+                raise ValueError(f"has the path `{place.path[:60]}`; a path begins with an argument: `items[*].sku`")
         return _Compiled(
             tool=_compiled_globs(self.tool),
             agent=None if self.agent is None else _compiled_globs(self.agent),
-            places=tuple(_Place(path, condition) for path, condition in self.arguments.items()),
+            places=places,
             expression=None if self.expression is None else CallExpression(self.expression),
         )
 
@@ -359,7 +337,7 @@ class CallPattern(BaseModel):
         return () if self._compiled.expression is None else self._compiled.expression.attributes
 
     def names(self, call: ToolCall) -> bool:
-        """Return whether the tool of the call is meant, with whatever arguments and by whatever agent."""
+        """Return whether the tool of the call is meant, with any arguments and by any agent."""
         return self._compiled.tool.match(call.name)
 
     def binds(self, call: ToolCall, trajectory: Trajectory) -> bool:
@@ -369,13 +347,13 @@ class CallPattern(BaseModel):
 
     def sight(self, call: ToolCall, trajectory: Trajectory) -> Sight:
         """Return whether the call is meant; of several values at a path one that meets its condition is enough."""
-        return self._look(call, trajectory, _Place.holds_somewhere)
+        return self._look(call, trajectory, any)
 
     def admission(self, call: ToolCall, trajectory: Trajectory) -> Sight:
         """Return whether the call is meant; all values at a path have to meet its condition, and there has to be one."""
-        return self._look(call, trajectory, _Place.holds_everywhere)
+        return self._look(call, trajectory, all)
 
-    def _look(self, call: ToolCall, trajectory: Trajectory, holds: Callable[["_Place", JsonObject], bool]) -> Sight:
+    def _look(self, call: ToolCall, trajectory: Trajectory, quantifier: Callable[[Iterable[object]], bool]) -> Sight:
         places, expression = self._compiled.places, self._compiled.expression
         if not self._compiled.tool.match(call.name) or not self.binds(call, trajectory):
             return _NOT_MEANT
@@ -386,7 +364,7 @@ class CallPattern(BaseModel):
                 unreadable = NotEvaluated(reason="unparsable", explanation=explanation)
                 return Sight(Match.UNSEEN, doubt=unseen_arguments(call) or unreadable)
             arguments = {}
-        unmet = tuple(place.path for place in places if not holds(place, arguments))
+        unmet = tuple(place.path for place in places if not place.holds(arguments, quantifier))
         if unmet:
             return Sight(Match.NO, unmet)
         try:

@@ -42,8 +42,8 @@ class CelExpression:
     __slots__ = ("_environment", "_program")
 
     def __init__(self, text: str, variables: tuple[str, ...]) -> None:
-        """Compile; raise `ConfigError` when it is none, or gives something else."""
-        # Refuse what could take gigabytes or minutes.
+        """Compile; raise `ConfigError` for text that is not such an expression."""
+        # Refuse expressions that could take gigabytes or minutes.
         bare = _LITERAL.sub('""', text)
         loops = len(_STEPS.findall(bare))
         if loops and len(_COPIES.findall(bare)) > _MAX_COPIES:

@@ -1,4 +1,4 @@
-"""The one place that compares values: an expected one with the one that was recorded.
+"""The one place that compares values: an expected value with a recorded one.
 
 Booleans are never numbers, 1 equals 1.0, NaN equals NaN, absent differs from null; order counts in lists, not in objects.
 Each place has a rule (`rules.Scope`). Containers are walked without recursion: spans decide how deep they are.
@@ -42,7 +42,7 @@ _MAX_PATH = 400
 # Units of work, of about a microsecond each.
 _WORK_PER_WALK = 5
 _WORK_PER_STEP = 4
-# Named once: a union would be made anew each time that it is asked for.
+# Named once: `isinstance` with a union would build that union each time.
 _CONTAINERS = (list, dict)
 _NOT_OF_LEAVES = (Ignore, Present, Regex, OneOf)
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
@@ -61,18 +61,6 @@ def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> 
     """Compare two values that are both there; `where` is the path that differences begin with."""
     # Under `similarity` the value is the mean over all leaves; else 0 if a yes-or-no rule fails, and the mean over the other leaves.
     scope = rule if isinstance(rule, Scope) else Scope(rule)
-    quick = quick_agreement(scope, expected, actual)
-    if quick is not None:
-        # Compare two single values as the walk would.
-        value = quick[0]
-        if value == 1.0:
-            return Comparison(value=1.0)
-        difference = Difference(
-            where=where, rule=rule_name(scope.rule), expected=Side(value=expected), actual=Side(value=actual)
-        )
-        return Comparison(
-            value=min(value, _JUST_BELOW_ONE) if _is_graded(scope.rule) else 0.0, differences=(difference,)
-        )
     tally = _Tally(is_mean=_is_graded(scope.rule))
     stack: list[_Steps] = [iter((_Pair(expected, actual, where, scope),))]
     while stack and not tally.is_decided:
@@ -81,12 +69,22 @@ def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> 
             stack.pop()
             continue
         tally.work += _WORK_PER_STEP
-        if not _decided_as_a_whole(tally, pair):
-            below = _below(tally, pair)
-            if below is None:
-                tally.work += _compare_leaves(tally, pair)
-            else:
-                stack.append(below)
+        if _decided_as_a_whole(tally, pair):
+            continue
+        below = _below(tally, pair)
+        if below is not None:
+            stack.append(below)
+            continue
+        value = 0.0
+        if isinstance(pair.expected, list | dict) or isinstance(pair.actual, list | dict):
+            # Both are empty here, or one is and the other is a single value or missing.
+            value = float(type(pair.expected) is type(pair.actual))
+        elif not isinstance(pair.expected, Absent) and not isinstance(pair.actual, Absent):
+            value, work = agreement(_leaf_rule(pair.scope.rule), pair.expected, pair.actual)
+            tally.work += work
+        tally.leaf(value, pair.scope.rule)
+        if value < 1.0 and not pair.reported:
+            tally.differ(pair.where, pair.expected, pair.actual, pair.scope.rule)
     return tally.comparison()
 
 
@@ -232,7 +230,7 @@ def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
 
 
 def accepted(rule: OneOf, expected: Json) -> tuple[Json, ...]:
-    """Return the values that the rule accepts: its own, else those that the expectation lists."""
+    """Return the values that the rule accepts: its own, else the values of the expectation."""
     if rule.values is not None:
         return rule.values
     return tuple(expected) if isinstance(expected, list) else (expected,)
@@ -305,34 +303,32 @@ def _surplus(items: list[Json], others: Counter[Key]) -> Iterator[Json]:
 
 
 def _below(tally: _Tally, pair: _Pair) -> _Steps | None:
-    """Find the pairs beneath a pair; `None` for leaves. Report what one side lacks, once for all that is beneath."""
+    """Find the pairs beneath a pair; `None` for leaves. Report a missing container once for all its values."""
     expected, actual = pair.expected, pair.actual
     is_alike = (isinstance(expected, dict) and isinstance(actual, dict)) or (
         isinstance(expected, list) and isinstance(actual, list)
     )
     if is_alike and (expected or actual):
         return _pairs(pair, expected, actual, reported=pair.reported)
-    if not _holds_something(expected) and not _holds_something(actual):
+    sides = ((expected, ABSENT), (ABSENT, actual))
+    if not any(isinstance(value, list | dict) and value for side in sides for value in side):
         return None
     if not pair.reported:
         tally.differ(pair.where, expected, actual, pair.scope.rule)
-    return chain(
-        _pairs(pair, expected, ABSENT, reported=True) if _holds_something(expected) else _alone(pair, expected, ABSENT),
-        _pairs(pair, ABSENT, actual, reported=True) if _holds_something(actual) else _alone(pair, ABSENT, actual),
-    )
-
-
-def _holds_something(value: Json | Absent) -> bool:
-    return isinstance(value, list | dict) and bool(value)
+    return chain.from_iterable(_alone(pair, *side) for side in sides)
 
 
 def _alone(pair: _Pair, expected: Json | Absent, actual: Json | Absent) -> _Steps:
-    if expected is not ABSENT or actual is not ABSENT:
+    """Yield the pairs beneath one side, or that side itself."""
+    value = actual if isinstance(expected, Absent) else expected
+    if isinstance(value, list | dict) and value:
+        yield from _pairs(pair, expected, actual, reported=True)
+    elif not isinstance(value, Absent):
         yield _Pair(expected, actual, pair.where, pair.scope, reported=True)
 
 
 def _pairs(pair: _Pair, expected: Json | Absent, actual: Json | Absent, *, reported: bool) -> _Steps:
-    """Yield what stands under the same key, or at the same place."""
+    """Yield the values under the same key, or at the same place."""
     where, scope = pair.where, pair.scope
     if isinstance(expected, dict) or isinstance(actual, dict):
         wanted = expected if isinstance(expected, dict) else {}
@@ -350,23 +346,6 @@ def _pairs(pair: _Pair, expected: Json | Absent, actual: Json | Absent, *, repor
     for place, (wanted, found) in enumerate(items):
         here = where if len(where) > _MAX_PATH else f"{where}[{place}]"
         yield _Pair(wanted, found, here, scope.below(place), reported)
-
-
-def _compare_leaves(tally: _Tally, pair: _Pair) -> int:
-    """Compare two leaves and return the work it took beyond the usual."""
-    expected, actual = pair.expected, pair.actual
-    units = 0
-    if isinstance(expected, Absent) or isinstance(actual, Absent):
-        value = 0.0
-    elif isinstance(expected, list | dict) or isinstance(actual, list | dict):
-        # Both are empty here, or one is and the other is a single value.
-        value = float(type(expected) is type(actual))
-    else:
-        value, units = agreement(_leaf_rule(pair.scope.rule), expected, actual)
-    tally.leaf(value, pair.scope.rule)
-    if value < 1.0 and not pair.reported:
-        tally.differ(pair.where, expected, actual, pair.scope.rule)
-    return units
 
 
 def _leaf_rule(rule: Rule) -> LeafRule:

@@ -50,7 +50,7 @@ _WAITING = (("wait",), ("await",), ("sleep",), ("poll",))
 # ... and of one that asks how far something is, where it ends with `status`.
 _ASKING = (("get",), ("check",))
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-# MCP servers, agents and namespaces stand in front of a tool's own name.
+# MCP servers, agents and namespaces precede a tool's own name.
 _NAMESPACE = re.compile(r"__|[./:]")
 READ_LENGTH = 256
 MAX_KNOWN = 1000
@@ -60,17 +60,6 @@ def hands_over(name: str) -> bool:
     """Return whether the name of a tool shows that it hands over, or back, to another agent or to a person."""
     own = name_words(name)
     return begins(own, (*_HAND_OFFS, *_HAND_OFFS_TO)) or begins(_split(name[:READ_LENGTH]), _HAND_OFFS_TO)
-
-
-def waits(name: str) -> bool:
-    """Return whether the name of a tool shows that it waits: `wait_for_job`, `sleep`, `pollQueue`."""
-    return begins(name_words(name), _WAITING)
-
-
-def polls(name: str) -> bool:
-    """Return whether the name shows a tool to be called again until something is done: one that waits, `get_job_status`."""
-    own = name_words(name)
-    return begins(own, _WAITING) or (begins(own, _ASKING) and own[-1] == "status")
 
 
 def begins(words: tuple[str, ...], beginnings: Iterable[tuple[str, ...]]) -> bool:
@@ -149,7 +138,7 @@ class Requirement(Section):
 
 
 class Contract(Section):
-    """What holds for a tool; `None` is not known: a less exact entry of `tools` decides, else the words of the name."""
+    """The contract of a tool; `None` is not known: a less exact entry of `tools` decides, else the words of the name."""
 
     changes_state: StrictBool | None = None
     # Whether equal calls have one effect.
@@ -272,7 +261,8 @@ class ToolKinds:
 
     def gives_answers(self, name: str, *, was_taken: bool) -> bool:
         """Return whether a tool carries the structured answer, by its name or because one of its calls `was_taken` for it."""
-        is_answer = was_taken or name_words(name) in ANSWER_NAMES or begins(name_words(name), (ANSWER_PREFIX,))
+        words = name_words(name)
+        is_answer = was_taken or words in ANSWER_NAMES or words[: len(ANSWER_PREFIX)] == ANSWER_PREFIX
         if not is_answer or self.is_neutral(name):
             return is_answer
         return self.of(name).changes_state is None and self.of(name).hands_over is None
@@ -285,12 +275,17 @@ class ToolKinds:
     def _pauses(self, name: str) -> bool:
         """Return whether a call of the tool is a change that makes the next equal call of another one new."""
         declared = self.of(name).polls
-        return (waits(name) if declared is None else declared) or self.hands_over(name)
+        is_waiting = begins(name_words(name), _WAITING) if declared is None else declared
+        return is_waiting or self.hands_over(name)
 
     def _may_repeat(self, name: str) -> bool:
         """Return whether the tool is called again and again on purpose, or hands over."""
         declared = self.of(name).polls
-        return (polls(name) if declared is None else declared) or self.hands_over(name)
+        if declared is None:
+            # `wait_for_job`, `get_job_status`.
+            own = name_words(name)
+            declared = begins(own, _WAITING) or (begins(own, _ASKING) and own[-1] == "status")
+        return declared or self.hands_over(name)
 
     def _decided(self, name: str) -> ToolKind:
         contract = self.of(name)

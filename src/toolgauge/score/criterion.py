@@ -1,6 +1,6 @@
 """Criteria: the trajectories each applies to, the part of them its evaluator sees, and its revision.
 
-The same for criteria that score here and for those that ask a judge: a criterion means the same trajectories to both.
+Criteria that score here and criteria that ask a judge select trajectories in the same way.
 """
 
 import hashlib
@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import TypeAlias, cast
 
 from msgspec import Struct
@@ -16,7 +17,8 @@ from msgspec.structs import replace
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Judged, JudgeEvaluator
-from toolgauge.model.outcomes import Enforce, Finding, NotEvaluated, Outcome, Result, Rule, finding_of
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.outcomes import Enforce, Errored, Finding, NotEvaluated, Outcome, Result, Rule, Scored, finding_of
 from toolgauge.model.ports import Evaluator, Needs, needs_of
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
@@ -26,10 +28,10 @@ from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.final_answers import answering_tools
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import without_code
-from toolgauge.score.verdicts import MakeResult, Marks
 
-# How deep the cases of a reference stand in a canonical criterion: below `reference` and `cases`.
+# The depth of a reference's cases in a canonical criterion: below `reference` and `cases`.
 _REFERENCE_DEPTH = 3
+_NAME: Callable[[ToolCall | ToolDefinition], str] = attrgetter("name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,62 @@ def _compact(value: Json) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
+# Makes a criterion's result from a span, a call (`None`: the trajectory), an outcome, and the finding where known.
+MakeResult: TypeAlias = Callable[..., Result]
+
+# Room for rounding: a mean of thirds must be able to reach a threshold of 1.
+_ROUNDING = 1e-9
+# So many outcomes of a criterion are remembered, with words of so many characters.
+_MAX_KNOWN = 256
+_LONGEST_KNOWN = 200
+OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
+
+
+# An outcome whose score passed or not, with the finding where it is known.
+Marked: TypeAlias = tuple[Outcome, Finding | None]
+
+
+# Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
+# scoring and encoding.
+class Marks(dict[int, tuple[Outcome, Marked]]):
+    """The marked outcomes of one criterion by the identity of the unmarked outcome, which is kept alive."""
+
+    __slots__ = ("_found", "_keeps_parts", "_least")
+
+    def __init__(
+        self, pass_at: float, found: Callable[[Outcome], Finding | None] = lambda _: None, *, keeps_parts: bool = False
+    ) -> None:
+        """`pass_at` is the least score that passes; `keeps_parts` where the evaluator changes no parts afterwards."""
+        super().__init__()
+        self._found = found
+        self._least = pass_at - _ROUNDING
+        self._keeps_parts = keeps_parts
+
+    def mark(self, outcome: Outcome) -> Outcome:
+        """Return the outcome, which was found right; a score passed or not."""
+        if not isinstance(outcome, Scored):
+            words = outcome.explanation if isinstance(outcome, NotEvaluated) else outcome.error_type + outcome.message
+            self._keep(outcome, outcome, words)
+            return outcome
+        # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.
+        value = float(outcome.value) or 0.0
+        passed = outcome.is_exempt or value >= self._least
+        # Not the evaluator's own parts where they are empty: it might fill them later, and nobody would check them.
+        parts = outcome.parts or {}
+        marked = Scored(value, outcome.explanation, parts, outcome.differences, passed, is_exempt=outcome.is_exempt)
+        # Differences take memory, and are seldom the same again.
+        if not outcome.differences and (self._keeps_parts or not parts):
+            self._keep(outcome, marked, outcome.explanation)
+        return marked
+
+    def _keep(self, outcome: Outcome, marked: Outcome, words: str) -> None:
+        # A class of the evaluator's own may have more in it, and may not be frozen: then it says something else later.
+        if len(words) <= _LONGEST_KNOWN and type(outcome) in OUTCOMES:
+            if len(self) >= _MAX_KNOWN:
+                self.clear()
+            self[id(outcome)] = outcome, (marked, self._found(marked))
+
+
 _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample")
 _NO_CASE = NotEvaluated(reason="no_reference", explanation="the trajectory names no known case")
 
@@ -152,7 +210,14 @@ def register(criterion: Criterion) -> Registered:
     asks = isinstance(evaluator, JudgeEvaluator)
     is_for_all = when.service is None and when.agent is None and when.case is None and not when.attributes
     needs = needs_of(evaluator)
-    rule = criterion.name, criterion.revision, evaluator.level, criterion.enforce, needs.binary, criterion.pass_at > 0
+    name, revised, level, enforce = criterion.name, criterion.revision, evaluator.level, criterion.enforce
+    written, version, binary, fails = criterion.evaluator_name, evaluator.version, needs.binary, criterion.pass_at > 0
+    rule: Rule = name, revised, level, enforce, binary, fails
+
+    def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome, known: Finding | None = None) -> Result:
+        found = known or finding_of(rule, outcome)
+        return Result(name, revised, written, version, level, enforce, target, call, outcome, binary, fails, found)
+
     return Registered(
         criterion,
         evaluator=None if asks else evaluator,
@@ -166,19 +231,8 @@ def register(criterion: Criterion) -> Registered:
         needs_whole=asks or evaluator.level != "call" or needs.whole,
         sees_all=(criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference)),
         marks=Marks(criterion.pass_at, partial(finding_of, rule), keeps_parts=isinstance(evaluator, FactsEvaluator)),
-        made=_make_result(criterion, rule),
+        made=made,
     )
-
-
-def _make_result(criterion: Criterion, rule: Rule) -> MakeResult:
-    name, revised, level, enforce, binary, fails = rule
-    evaluator, version = criterion.evaluator_name, criterion.evaluator.version
-
-    def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome, known: Finding | None = None) -> Result:
-        found = known or finding_of(rule, outcome)
-        return Result(name, revised, evaluator, version, level, enforce, target, call, outcome, binary, fails, found)
-
-    return made
 
 
 def applies(registered: Registered, trajectory: Trajectory) -> bool:
@@ -195,9 +249,12 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
             registered.case is None
             or ((case := _case(criterion, trajectory)) is not None and registered.case.match(case))
         )
-        and all(
-            key in trajectory.attributes and same(trajectory.attributes[key], value)
-            for key, value in criterion.when.attributes.items()
+        and (
+            not criterion.when.attributes
+            or all(
+                key in trajectory.attributes and same(trajectory.attributes[key], value)
+                for key, value in criterion.when.attributes.items()
+            )
         )
     )
 
@@ -211,15 +268,18 @@ def attribute_keys(criterion: Criterion) -> Iterator[str]:
 
 
 def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) -> Seen | NotEvaluated:
-    """Narrow the trajectory to the part that the criterion is for, or explain why there is none."""
+    """Narrow the trajectory to the part that the criterion judges, or return why it judges nothing."""
     if registered.sees_all:
         return Seen(_seen_code(registered, trajectory, None) if trajectory.code_steps else trajectory, None)
     criterion = registered.criterion
     if (outside := outside_sample(criterion, trajectory)) is not None:
         return outside
-    expected = _reference(criterion, trajectory)
-    if expected is None and not isinstance(criterion.reference, NoReference):
-        return _NO_CASE
+    expected = criterion.reference.expected if isinstance(criterion.reference, Inline) else None
+    if isinstance(criterion.reference, Lookup):
+        case = _case(criterion, trajectory)
+        expected = None if case is None else criterion.reference.cases.get(case)
+        if expected is None:
+            return _NO_CASE
     if expected is not None:
         names = tuple(call.name for call in expected.calls)
         if not trajectory.answer_tools.isdisjoint(names):
@@ -232,7 +292,7 @@ def outside_sample(criterion: Criterion, trajectory: Trajectory) -> NotEvaluated
     """Return the outcome of a trajectory outside the criterion's sample; `None` when it is inside."""
     if criterion.sample >= 1:
         return None
-    # The criterion is not part of what is hashed: all criteria see the same conversations.
+    # The hash leaves the criterion out: all criteria see the same conversations.
     identity = trajectory.conversation_id or trajectory.trace_id
     digest = hashlib.sha256(identity.encode("utf-8", "backslashreplace")).digest()
     return None if int.from_bytes(digest[:8], "big") < criterion.sample * 2**64 else _SAMPLED_OUT
@@ -243,17 +303,23 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
     if expected_names:
         names = trajectory.writing_tools.union(expected_names)
     else:
-        names = {*[call.name for call in trajectory.calls], *[tool.name for tool in trajectory.tools_offered or ()]}
+        names = {*map(_NAME, trajectory.calls), *map(_NAME, trajectory.tools_offered or ())}
     writing = kinds.writing(names) - trajectory.answer_tools
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 
 
 def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
     """Fill in which of the called tools hand over, answer or think, and which of them carry the structured answer."""
-    names, taken = {call.name for call in trajectory.calls}, set(answering_tools(trajectory))
-    answers = frozenset([name for name in names if kinds.gives_answers(name, was_taken=name in taken)])
-    neutral = answers.union(filter(kinds.is_neutral, names))
-    return replace(trajectory, neutral_tools=neutral, answer_tools=answers) if neutral else trajectory
+    taken = set(answering_tools(trajectory))
+    answers, neutral = set[str](), set[str]()
+    for name in set(map(_NAME, trajectory.calls)):
+        if kinds.gives_answers(name, was_taken=name in taken):
+            answers.add(name)
+        elif kinds.is_neutral(name):
+            neutral.add(name)
+    if not answers and not neutral:
+        return trajectory
+    return replace(trajectory, neutral_tools=frozenset(answers | neutral), answer_tools=frozenset(answers))
 
 
 def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expected | None) -> Trajectory:
@@ -269,7 +335,7 @@ def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expecte
 
 
 def narrowed_to_agent(registered: Registered, trajectory: Trajectory) -> Trajectory:
-    """Leave out the calls of other agents where the criterion judges those of one."""
+    """Leave out the calls of other agents where the criterion judges one agent's calls."""
     if registered.agent is None or registered.criterion.evaluator.level != "call":
         return trajectory
     agent = registered.agent
@@ -282,7 +348,7 @@ def agent_of(call: ToolCall, trajectory: Trajectory) -> str:
         return call.agent
     if call.agent_path:
         return call.agent_path[-1]
-    # With a single agent there is no doubt whose call it was.
+    # A single agent made all calls.
     return trajectory.agents[0] if len(trajectory.agents) == 1 else ""
 
 
@@ -291,14 +357,3 @@ def _case(criterion: Criterion, trajectory: Trajectory) -> str | None:
         return None
     value = trajectory.attributes.get(criterion.reference.key)
     return value if value is None or isinstance(value, str) else json.dumps(value)
-
-
-def _reference(criterion: Criterion, trajectory: Trajectory) -> Expected | None:
-    match criterion.reference:
-        case NoReference():
-            return None
-        case Inline(expected=expected):
-            return expected
-        case Lookup(cases=cases):
-            case = _case(criterion, trajectory)
-            return None if case is None else cases.get(case)

@@ -1,7 +1,7 @@
 """Remembers the ids and numbers that the traces of each conversation showed, and the effects of their calls.
 
 Without it, an id from an earlier turn would look invented, and a second refund like a first one. The conversations, the values
-of one and those of all are bounded; a conversation whose values were dropped is marked, so that the loss never fails an agent.
+of one and of all are bounded; a conversation whose values were dropped is marked, so that the loss never fails an agent.
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -84,14 +84,20 @@ class EarlierTraces:
         """Return a trace with the values of earlier traces of its conversation."""
         if trajectory.scope != "trace" or trajectory.conversation_id is None:
             return trajectory
-        known = self._known.get(_key(trajectory.conversation_id), _NOTHING)
+        known, gap = self._known.get(_key(trajectory.conversation_id), _NOTHING), None
         if trajectory.has_beginning or trajectory.earlier_turns is not None:
-            # It shows all that came before it.
-            gap = None
+            # It shows everything before it.
+            pass
         elif known.has_traces and (known.gap is not None or not self._is_divided):
             gap = known.gap
         else:
-            gap = self._unseen_turns(trajectory)
+            # Earlier turns may be unseen where the first input holds earlier turns without results, where other processes receive traces
+            # of the same conversations, and soon after the start of this process, where the service was at work at that moment.
+            since_ns = self._since_ns
+            is_near_start = since_ns is not None and trajectory.start_ns < since_ns + self._ongoing_ns
+            may_be_older = is_near_start and (trajectory.service in self._ongoing or self._spans_start(trajectory))
+            if trajectory.has_beginning is False or self._is_divided or may_be_older:
+                gap = "incomplete"
         return replace(trajectory, earlier=replace(known, gap=gap))
 
     def remember(
@@ -110,7 +116,8 @@ class EarlierTraces:
             found |= (_known_hashes if len(content) <= _LONGEST_KNOWN else _hashes)(content)
         found.update(map(crc32, [*_marks(seen, trajectory, found)]))
         hashes = with_hashes(before.hashes, found)
-        gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
+        unseen = seen.gap_of_results
+        gap = before.gap or (unseen and unseen.reason) or (trajectory.incomplete and "incomplete")
         if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
             hashes, gap = b"", gap or "incomplete"
         has_user = before.has_user or any(seen.user.contents)
@@ -141,17 +148,6 @@ class EarlierTraces:
         for one in shown:
             self._put(one.conversation, one.values)
         self._changed.clear()
-
-    def _unseen_turns(self, trajectory: Trajectory) -> str | None:
-        """Return why turns before a trace may be unseen, where no trace of its conversation is remembered."""
-        # They may be where the first input holds earlier turns without results, where other processes receive traces of the same
-        # conversations, and soon after the start of this process, where the service was at work at that moment.
-        if trajectory.has_beginning is False:
-            return "incomplete"
-        since_ns = self._since_ns
-        is_near_start = since_ns is not None and trajectory.start_ns < since_ns + self._ongoing_ns
-        may_be_older = is_near_start and (trajectory.service in self._ongoing or self._spans_start(trajectory))
-        return "incomplete" if self._is_divided or may_be_older else None
 
     def _spans_start(self, trajectory: Trajectory) -> bool:
         return self._since_ns is not None and trajectory.start_ns < self._since_ns < trajectory.end_ns

@@ -1,6 +1,6 @@
 """The effects of calls: which tools act, whether a result names another effect, and whether a user may have asked for one more.
 
-What is remembered over the traces of a conversation holds hashes in place of values. `Histories` are the agent runs of a trajectory
+The memory over the traces of a conversation holds hashes in place of values. `Histories` are the agent runs of a trajectory
 that share a history: what one of them did, the next one can know.
 """
 
@@ -76,14 +76,15 @@ def does_once_more(name: str, kinds: ToolKinds) -> bool:
 
 def is_act(call: ToolCall, facts: Facts, *, is_named: bool = False) -> bool:
     """Return whether an equal call would do something once more: by the contract, else the name, and MCP's hints on offer."""
-    is_idempotent = facts.kinds.of(call.name).idempotent
-    is_act = does_once_more(call.name, facts.kinds) or (is_named and is_idempotent is None)
-    if call.name not in facts.trajectory.writing_tools or not is_act:
+    if call.name not in facts.trajectory.writing_tools or readable_arguments(call) == {}:
         return False
-    if is_idempotent is False:
-        return readable_arguments(call) != {}
+    is_idempotent = facts.kinds.of(call.name).idempotent
+    if is_idempotent is not None:
+        return not is_idempotent
+    if not (is_named or _acts(call.name)):
+        return False
     tools = [offer.tools.get(call.name) for offer in facts.offers.of(call)]
-    return readable_arguments(call) != {} and not any(tool is not None and tool.is_repeatable for tool in tools)
+    return not any(tool is not None and tool.is_repeatable for tool in tools)
 
 
 _IDEMPOTENCY = re.compile(r"idempoten|dedup|^(?:client_?)?(?:request_?)?(?:token|request_?id)$", re.IGNORECASE)
@@ -108,7 +109,7 @@ def was_lost(error: CallError | None) -> bool:
 
 
 class Effect(Struct, frozen=True, array_like=True, gc=False):
-    """What a call did, by hashes: of its tool, the words of its arguments, and the ids and numbers of its result.
+    """The effect of a call, by hashes: of its tool, the words of its arguments, and the ids and numbers of its result.
 
     `count` is how many words the result has, `rest` stands for those without digits; -1 where the result is not known. Without
     `has_worked`, the answer was lost. `times` counts the equal calls, `since` what users had said; `may_be_asked` once one may have asked for another.
@@ -137,7 +138,7 @@ _SPACES, _SPACES_IN_RESULTS = (
     for kept in (b"_-.@/+'", b"_-.@/+':")
 )
 _ID_NAMES = "id ids code number reference receipt tracking sku guid"
-# Words of a result that have a number, and those that may also be ids by the names of their members.
+# Words of a result that have a number, and words that may also be ids by the names of their members.
 _NUMBERED = r"[^ \d]*+\d[^ ]*+"
 _NAMED = rf"[^ :]*+(?:{'|'.join(f'(?<={name})' for name in _ID_NAMES.split())}):[^ ]*+"
 _WITH_NUMBER, _NAMING = (
@@ -191,11 +192,11 @@ def _digest(result: Json) -> tuple[Collection[bytes], int, int]:
     text = _spaced(_encoded(result), _SPACES_IN_RESULTS)
     words, found = text.split(), sorted({*_NAMING.findall(text)})
     plain = sorted({*words}.difference(found))
-    # What is too much to remember is not known.
+    # Too many words to remember count as not known.
     return found, len(words), crc32(b" ".join(plain)) if len(found) <= _MAX_WORDS else -1
 
 
-# The last word of names whose values are new with each call, whatever was done; and of names of ids that have no form of their own.
+# The last word of names whose values are new with each call; and of names of ids that have no form of their own.
 _NEW_EACH_TIME = _words(
     "checksum cookie etag expires expiry hash jwt modified nonce revision rev session signature token updated version"
 )
@@ -222,7 +223,7 @@ def names_another(before: Effect, result: Json) -> Sequence[Value] | None:
 
 
 def _numbers(value: Value) -> list[bytes]:
-    """Return the words of a value that are no plain words, but for those that change by themselves."""
+    """Return the words of a value with a number or an id, without values that change by themselves."""
     content = value.content
     if _last_word(value.name) in _NEW_EACH_TIME or is_passing(value.name, content) or is_epoch(content):
         return []
@@ -291,7 +292,14 @@ def _asks(sentence: Sequence[bytes], known: Sequence[bool]) -> bool:
     codes = [place for place, word in enumerate(sentence) if _CODE.fullmatch(word) is not None]
     if codes and not any(known[place] for place in codes):
         return False
-    asked = [place for place, word in enumerate(sentence) if word in _ASKED and _is_asked(sentence[:place])]
+    # The verbs that ask: "please send", but not "unable to send".
+    asked: list[int] = []
+    for place, word in enumerate(sentence):
+        if word in _ASKED:
+            before = sentence[place - 1] if place else b""
+            is_infinitive = before == b"to" and (place == 1 or sentence[place - 2] in _WISHING)
+            if not place or before in _ASKING or is_infinitive:
+                asked.append(place)
     asks = asked or len(sentence) <= _FEW
     if asks and not _ONCE_MORE.isdisjoint(sentence):
         return True
@@ -303,12 +311,6 @@ def _asks(sentence: Sequence[bytes], known: Sequence[bool]) -> bool:
         return True
     is_not = any(word in (b"never", b"not") or word.endswith(b"n't") for word in sentence)
     return is_not and any(known) and not _RECEIVED.isdisjoint(sentence)
-
-
-def _is_asked(before: Sequence[bytes]) -> bool:
-    """Return whether a verb behind these words of a sentence asks: "please send", but not "unable to send"."""
-    is_infinitive = before[-1:] == [b"to"] and (len(before) == 1 or before[-2] in _WISHING)
-    return not before or before[-1] in _ASKING or is_infinitive
 
 
 def asks_for_several(text: str, name: str) -> bool:

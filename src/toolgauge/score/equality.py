@@ -1,8 +1,8 @@
 """Equality: how far two single values agree under a rule, dates and times included, and whether whole values are equal.
 
 Whole values are compared by keys, without recursion, as spans decide how deep they are. Ours (`Identities`, `canonical`) keep
-booleans from numbers, and NaN equals NaN; `PythonEquality` is `==` of Python, as originals compare. Dates and times are those
-of ISO 8601 and RFC 3339: no week or ordinal dates, no leap seconds, no month names, no numbers.
+booleans from numbers, and NaN equals NaN; `PythonEquality` is `==` of Python, as originals compare. Dates and times are
+written as in ISO 8601 and RFC 3339: no week or ordinal dates, no leap seconds, no month names, no numbers.
 """
 
 import math
@@ -179,7 +179,7 @@ def _is_number(value: Json) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-# Named once: a union would be made anew each time that it is asked for.
+# Named once: `isinstance` with a union would build that union each time.
 _CONTAINERS = (list, dict)
 _CONTAINER_TYPES = frozenset(_CONTAINERS)
 # So many values of two containers are compared one by one.
@@ -216,7 +216,7 @@ class PythonEquality:
         """Return whether two values are equal."""
         if not isinstance(first, _CONTAINERS) or not isinstance(second, _CONTAINERS):
             return first == second
-        # Without it: twice as much for an evaluator that compares call by call. Numbers are for what is large or deep.
+        # Without it: twice as much for an evaluator that compares call by call. Numbers are for large or deep values.
         if len(first) <= _FEW and _CONTAINER_TYPES.isdisjoint(
             map(type, first.values() if isinstance(first, dict) else first)
         ):

@@ -2,7 +2,7 @@
 
 Rule: an object that reports an error and holds nothing else failed by itself, and so did a page titled `Error NNN`. Calls whose
 results are error texts failed where their tool never worked in the run and was called at least twice; any other error text fails
-nothing, as it may be what the tool found.
+nothing, as the tool may have found it.
 """
 
 import json
@@ -169,15 +169,14 @@ class ErrorTexts(Struct, frozen=True):
 
 def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
     """Find the calls that failed by their results alone, and those whose result only reads like an error."""
-    errors = {
-        call.order: error
-        for call in trajectory.calls
-        if has_succeeded(call)
-        and (error := error_in(call, changes_state=call.name in trajectory.writing_tools)) is not None
-    }
-    kinds = {order: error.kind for order, error in errors.items()}
+    errors: dict[int, CallError] = {}
+    for call in trajectory.calls:
+        error = error_in(call, changes_state=call.name in trajectory.writing_tools) if has_succeeded(call) else None
+        if error is not None:
+            errors[call.order] = error
     if not errors:
-        return ErrorTexts(trajectory, kinds)
+        return ErrorTexts(trajectory, {})
+    kinds = {order: error.kind for order, error in errors.items()}
     # A call of which the producer itself recorded the error is one of those that failed.
     calls_of = Counter([call.name for call in trajectory.calls if call.state == "executed" or has_succeeded(call)])
     worked = {call.name for call in trajectory.calls if call.order not in errors and has_succeeded(call)}
@@ -235,8 +234,11 @@ def _error_kind(text: str) -> str | None:
     if _ERROR.match(ends[0]) is not None:
         return ERROR_TEXT
     # Settled by the two words for nearly all texts, in a twentieth of the time.
-    may_show_code = any(word in end.lower() for end in ends for word in ("exit", "return"))
-    return ERROR_TEXT if may_show_code and any(map(_EXIT_CODE.search, ends)) else None
+    for end in ends:
+        lower = end.lower()
+        if ("exit" in lower or "return" in lower) and _EXIT_CODE.search(end) is not None:
+            return ERROR_TEXT
+    return None
 
 
 def opened(value: Json) -> Json:

@@ -32,7 +32,7 @@ class Facts:
     def __init__(self, trajectory: Trajectory, kinds: ToolKinds = BY_NAME) -> None:
         self.trajectory = trajectory
         self.kinds = kinds
-        # What had been seen before the calls, once an evaluator has gone through all of them.
+        # The texts seen before the calls, once an evaluator has gone through all calls.
         self.seen: Seen | None = None
         # What the conversation is remembered by beside its values, once an evaluator has gone through its calls.
         self.effects: RememberedEffects | None = None
@@ -71,7 +71,7 @@ class Facts:
         return found
 
     def _is_other(self, failed: ToolCall, success: ToolCall) -> bool:
-        """Return whether a read after a failed one is of another thing, which was known before: it is no retry."""
+        """Return whether a read after a failed one is of another thing, known before, and so not a retry."""
         wanted, found = (
             {value for leaf in leaves(readable_arguments(call)) if (value := written(leaf))}
             for call in (failed, success)
@@ -92,7 +92,7 @@ class Facts:
 
 
 class FactsEvaluator(CallSelection):
-    """An evaluator that needs no reference. The scorer passes the same facts to all of them."""
+    """An evaluator that needs no reference. All evaluators share the scorer's facts."""
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield outcomes."""

@@ -25,7 +25,7 @@ _FAILED: frozenset[OutcomeWord | str] = frozenset({"fail", "error"})
 
 
 class ResultCounts(Struct):
-    """Counts of scorecards, of those with a failed live result, and of results by criterion and outcome or reason."""
+    """Counts of scorecards, of scorecards with a failed live result, and of results by criterion and outcome or reason."""
 
     scorecards: int = 0
     failed: int = 0
@@ -64,7 +64,7 @@ _MAX_ALIKE = 20
 
 def failing_calls(results: Sequence[Result], calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
     """Return the calls that a run failed with, in order; none of a run that passed."""
-    # Rule: the calls that a live criterion failed, or in whose arguments it found a difference; else those that failed themselves.
+    # Rule: the calls that a live criterion failed, or in whose arguments it found a difference; else the calls that failed themselves.
     # Criteria in the shadow count where no other failed.
     failed = [result for result in results if outcome_word(result.outcome) == "fail"]
     deciding = [result for result in failed if result.enforce == "live"] or failed
@@ -94,7 +94,7 @@ def differences_by_call(
 
 
 def _by_argument(difference: Difference) -> Iterator[Difference]:
-    """Take a call with other arguments apart, so that each argument has what was expected beside it."""
+    """Take a call with other arguments apart, so that each argument has the expected one beside it."""
     if difference.rule != OTHER_ARGUMENTS:
         yield difference
         return

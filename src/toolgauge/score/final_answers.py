@@ -8,6 +8,7 @@ SDK's `StructuredOutput`, and classes that LangChain and Strands offer under the
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from operator import attrgetter
 
 from msgspec import DecodeError, json
 
@@ -48,7 +49,7 @@ _NOT_RECORDED = NotEvaluated(reason="no_content", explanation="no answer of the 
 
 
 def no_answer(trajectory: Trajectory) -> NotEvaluated:
-    """Return the outcome of a trajectory without any answer: there was none, or none was recorded."""
+    """Return the outcome of a trajectory without any answer: the agent gave none, or none was recorded."""
     is_recorded = trajectory.messages and any(call.requested_by is not None for call in trajectory.calls)
     return _NO_ANSWER if is_recorded else _NOT_RECORDED
 
@@ -77,27 +78,29 @@ ANSWER_NAMES = frozenset(
     )
 )
 ANSWER_PREFIX = ("final", "result")
+_TURN = attrgetter("turn")
 # What LangChain and Strands answer to such a call.
 _TAKEN = re.compile(r"Returning structured response\b|Successfully validated \S{1,200} structured output\b")
 
 
 def answering_tools(trajectory: Trajectory) -> Iterator[str]:
-    """Yield the names of tools whose calls were taken for the answer, whatever they are called."""
-    last = max([call.turn for call in trajectory.calls], default=0)
+    """Yield the names of tools whose calls were taken for the answer, by any name."""
+    last = max(map(_TURN, trajectory.calls), default=0)
     answers: list[object] | None = None
     for call in trajectory.calls:
         if isinstance(call.result, Recorded):
-            text = next((leaf for leaf in leaves(call.result.value) if isinstance(leaf, str)), "")
-            if _TAKEN.match(text) is not None:
-                yield call.name
+            for leaf in leaves(call.result.value):
+                if isinstance(leaf, str):
+                    # The first text decides.
+                    if _TAKEN.match(leaf) is not None:
+                        yield call.name
+                    break
         elif call.turn == last and call.executed_by is None and isinstance(call.arguments, Recorded):
-            answers = [*_answers(trajectory)] if answers is None else answers
+            if answers is None:
+                answers = []
+                for run in trajectory.runs:
+                    if run.response is not None and run.response.lstrip().startswith("{"):
+                        with suppress(DecodeError, RecursionError):
+                            answers.append(json.decode(run.response))
             if call.arguments.value and call.arguments.value in answers:
                 yield call.name
-
-
-def _answers(trajectory: Trajectory) -> Iterator[object]:
-    for run in trajectory.runs:
-        if run.response is not None and run.response.lstrip().startswith("{"):
-            with suppress(DecodeError, RecursionError):
-                yield json.decode(run.response)

@@ -1,6 +1,6 @@
-"""Evaluators that ask a judge: their parameters, their questions, what cannot be judged, and what a verdict means.
+"""Evaluators that ask a judge: their parameters, their questions, and the outcomes of verdicts.
 
-A question quotes what a judge may know within a budget, the newest first, and says what was left out. Nothing recorded can end
+A question quotes the known history within a budget, the newest first, and counts the omitted parts. Nothing recorded can end
 a quotation: one JSON value a line, unprintable characters escaped, between two marks with a hash of all between them.
 """
 
@@ -21,7 +21,7 @@ from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Not
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
-from toolgauge.score.prompts import Exchange, JudgeView, Prompt, Spoken, exchanges_by_run, view_of_call, was_known
+from toolgauge.score.prompts import JudgeView, Prompt, Spoken, exchanges_by_run, view_of_call, was_known
 from toolgauge.score.selection import CallSelection, nothing_to_judge
 
 _INDEX_WIDTH = 16
@@ -42,7 +42,7 @@ def line(fields: Iterable[tuple[str, Json]], limit: int) -> tuple[str, bool]:
     for key, value in fields:
         text, is_whole = _limited(value, limit)
         was_cut = was_cut or not is_whole
-        # What is left of a value is no JSON any more, so it is quoted as text.
+        # The rest of a cut value is not JSON, so it is quoted as text.
         name = key if is_whole else f"{key} (cut)"
         written.append(f"{_text(name)}: {text if is_whole else _text(text)}")
     return "{" + ", ".join(written) + "}", was_cut
@@ -67,7 +67,7 @@ def _limited(value: Json, limit: int) -> tuple[str, bool]:
 
 
 def _text(text: str) -> str:
-    """Write a JSON string; what does not print is escaped: line ends, and letters that no person would see."""
+    """Write a JSON string with unprintable characters escaped: line ends, and letters that no person would see."""
     return _printable(json.dumps(text, ensure_ascii=False))
 
 
@@ -88,7 +88,7 @@ Lines: TypeAlias = dict[int, tuple[str, bool]]
 
 @dataclass(slots=True)
 class Writer:
-    """Renders the parts of one prompt; `notes` collects what had to be left out. `lines` may be shared by prompts."""
+    """Renders the parts of one prompt; `notes` collects the omitted parts. `lines` may be shared by prompts."""
 
     budget: int
     lines: Lines = field(default_factory=Lines)
@@ -97,7 +97,7 @@ class Writer:
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """What was left out, in words."""
+        """The omitted parts, in words."""
         return (*self.notes, *((f"long values cut: {self._cut_values}",) if self._cut_values else ()))
 
     def history(self, view: JudgeView) -> str:
@@ -135,7 +135,7 @@ class Writer:
         return quoted(prompts.HISTORY, kept[::-1])
 
     def tools(self, tools: Sequence[ToolDefinition], target: str | None) -> str:
-        """Quote the tools on offer; where they are too many, in any case the one that was called."""
+        """Quote the tools on offer; where they are too many, in any case the called one."""
         if not tools:
             return prompts.NO_TOOLS
         called = next((tool for tool in tools if tool.name == target), None)
@@ -166,7 +166,7 @@ class Writer:
         return kept
 
     def target(self, call: ToolCall) -> str:
-        """Quote the call to judge: what was asked for, never what came of it."""
+        """Quote the call to judge: the request, never its result."""
         return quoted(prompts.TARGET_CALL, [self._line(_asked(call), self.budget)])
 
     def expected_calls(self, calls: Sequence[ExpectedCall]) -> str:
@@ -188,16 +188,12 @@ class Writer:
                 fields = (*fields, ("result", shown_content(call.result)))
             if call.error is not None:
                 fields = (*fields, ("error", call.error.message or call.error.kind))
-            known = self.lines[call.order] = line(fields, self._limit)
+            known = self.lines[call.order] = line(fields, max(1, self.budget // _SHARE_OF_ONE_VALUE))
         self._cut_values += known[1]
         return known[0]
 
-    @property
-    def _limit(self) -> int:
-        return max(1, self.budget // _SHARE_OF_ONE_VALUE)
-
     def _line(self, fields: Sequence[tuple[str, Json]], limit: int | None = None) -> str:
-        text, was_cut = line(fields, limit or self._limit)
+        text, was_cut = line(fields, limit or max(1, self.budget // _SHARE_OF_ONE_VALUE))
         self._cut_values += was_cut
         return text
 
@@ -230,6 +226,10 @@ class JudgedByModel(CallSelection):
     # How much of the conversation the judge is shown; the oldest turns go first.
     max_history_chars: int = Field(default=DEFAULT_HISTORY_CHARS, ge=1000, le=10_000_000)
 
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Turn a number from 0 to 1 into a score."""
+        return fraction(verdict)
+
     def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
         """Return the only outcome."""
         return only(outcomes)
@@ -253,17 +253,16 @@ class JudgedCalls(JudgedByModel):
         lines = Lines()
         for number, exchange in enumerate(exchanges):
             for call in exchange.calls:
-                if call.order in counted:
-                    yield (call, self._asked(call, exchanges, number, Writer(self.max_history_chars, lines)))
-
-    def _asked(self, call: ToolCall, exchanges: Sequence[Exchange], number: int, writer: Writer) -> Question | Outcome:
-        view = view_of_call(exchanges, number, call, was_known)
-        clear = self.clear(call, view)
-        if clear is not None:
-            return clear
-        if not any(isinstance(entry, Spoken) and entry.role == "user" for entry in view.history):
-            return _NO_WORDS
-        return question_about_call(self.prompt, view, call, writer)
+                if call.order not in counted:
+                    continue
+                view = view_of_call(exchanges, number, call, was_known)
+                clear = self.clear(call, view)
+                has_user = any(isinstance(entry, Spoken) and entry.role == "user" for entry in view.history)
+                if clear is not None or not has_user:
+                    yield call, clear or _NO_WORDS
+                else:
+                    writer = Writer(self.max_history_chars, lines)
+                    yield call, question_about_call(self.prompt, view, call, writer)
 
     def clear(self, call: ToolCall, view: JudgeView) -> Outcome | None:  # noqa: ARG002 (for those that look)
         """Return the outcome where it is clear without a judge."""

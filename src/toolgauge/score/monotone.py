@@ -6,17 +6,16 @@ the grid of stages and turns. Equal calls of a stage or turn are one class: how 
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-# The weights of a row's pairs with these columns: not negative, 0 for what may not be paired.
+# The weights of a row's pairs with these columns: not negative, 0 for a forbidden pair.
 RowWeights: TypeAlias = Callable[[int, Sequence[int]], Sequence[int]]
 Pairs: TypeAlias = list[tuple[int, int]]
 
 
 def in_order(expected: Sequence[Hashable], actual: Sequence[Hashable], weights: RowWeights) -> Pairs:
-    """Pair in order. Equal keys must have the greatest weight there is: it bounds what has to be looked at."""
+    """Pair in order. Equal keys must have the greatest weight there is: it bounds the search."""
     rows, columns = len(expected), len(actual)
     least = _common(expected, actual)
     best = [[0] * (columns + 1) for _ in range(rows + 1)]
@@ -61,9 +60,8 @@ def _common(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> int:
     return len(actual) - free.bit_count()
 
 
-# Indices of calls that may stand in for each other, and the classes of one stage or turn.
-Class: TypeAlias = Sequence[int]
-Classes: TypeAlias = Sequence[Class]
+# The classes of one stage or turn: indices of calls that can take each other's place.
+Classes: TypeAlias = Sequence[Sequence[int]]
 
 _MAX_STATES = 300_000
 _MAX_GRID_STEPS = 3_000_000
@@ -79,34 +77,8 @@ def is_affordable(stages: Sequence[Classes], turns: Sequence[Classes]) -> bool:
     return prod(map(sum, sizes)) <= _MAX_STATES and prod(steps) <= _MAX_GRID_STEPS
 
 
-def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowWeights) -> Pairs:
-    """Pair in order of stages and turns; the work grows with the product of the sizes of their classes."""
-    if not stages or not turns:
-        return []
-    columns = [[members[0] for members in classes] for classes in turns]
-    rows = [_Counts(classes) for classes in stages]
-    places = [_Counts(classes) for classes in turns]
-    grid: list[list[_Cell]] = []
-    for stage, counts in enumerate(rows):
-        grid.append([])
-        for turn, taken in enumerate(places):
-            cell = _Cell(counts, taken, [weights(members[0], columns[turn]) for members in stages[stage]])
-            cell.enter(grid[stage - 1][turn] if stage else None, grid[stage][turn - 1] if turn else None)
-            cell.advance()
-            grid[stage].append(cell)
-    # Give each step the first calls of its classes that are left.
-    steps = _traced_grid(grid)
-    expected = [[deque(members) for members in classes] for classes in stages]
-    actual = [[deque(members) for members in classes] for classes in turns]
-    return sorted(
-        (expected[stage][row].popleft(), actual[turn][column].popleft()) for stage, row, turn, column in steps
-    )
-
-
 class _Counts:
-    """How many calls of each class are taken, as one number: a digit a class."""
-
-    __slots__ = ("places", "room", "size")
+    """Counts of calls taken by class, as one number: a digit a class."""
 
     def __init__(self, classes: Classes) -> None:
         self.places: list[int] = []
@@ -121,109 +93,110 @@ class _Counts:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
+class _Move(NamedTuple):
+    """A pair of two classes: its weight, and the difference between the states after and before it."""
+
     expected: int
     actual: int
     gain: int
     step: int
 
 
-class _Cell:
+class _Cell(NamedTuple):
     """One stage at one turn: the best total by state, number of the stage * size of the turn + number of the turn."""
 
-    __slots__ = ("best", "moves", "stage", "turn")
-
-    def __init__(self, stage: _Counts, turn: _Counts, gains: Sequence[Sequence[int]]) -> None:
-        self.stage = stage
-        self.turn = turn
-        self.best = [-1] * (stage.size * turn.size)
-        self.moves = [
-            _Move(expected, actual, gain, step=stage.places[expected] * turn.size + turn.places[actual])
-            for expected, row in enumerate(gains)
-            for actual, gain in enumerate(row)
-            if gain
-        ]
-
-    def enter(self, above: "_Cell | None", before: "_Cell | None") -> None:
-        """Come from the stage above with what the turn has given, and from the turn before with what the stage has."""
-        if above is None and before is None:
-            self.best[0] = 0
-        if above is not None:
-            for taken in range(self.turn.size):
-                self.best[taken] = max(above.best[taken :: self.turn.size])
-        if before is not None:
-            size = before.turn.size
-            for taken in range(self.stage.size):
-                total = max(before.best[taken * size : (taken + 1) * size])
-                if total > self.best[taken * self.turn.size]:
-                    self.best[taken * self.turn.size] = total
-
-    def advance(self) -> None:
-        """Pair calls from each state on; every move leads to a higher state."""
-        best, size = self.best, self.turn.size
-        moves = [(one.gain, one.step, self.stage.room[one.expected], self.turn.room[one.actual]) for one in self.moves]
-        if not moves:
-            return
-        for state, total in enumerate(best):
-            if total < 0:
-                continue
-            of_stage, of_turn = divmod(state, size)
-            for gain, step, stage_room, turn_room in moves:
-                if stage_room[of_stage] and turn_room[of_turn] and total + gain > best[state + step]:
-                    best[state + step] = total + gain
-
-    def last_move(self, state: int) -> _Move | None:
-        """Find a move that led to a state; `None` when the state was entered."""
-        of_stage, of_turn = divmod(state, self.turn.size)
-        for move in self.moves:
-            before = state - move.step
-            stage, turn = of_stage - self.stage.places[move.expected], of_turn - self.turn.places[move.actual]
-            if (
-                stage >= 0
-                and turn >= 0
-                and self.stage.room[move.expected][stage]
-                and self.turn.room[move.actual][turn]
-                and self.best[before] >= 0
-                and self.best[before] + move.gain == self.best[state]
-            ):
-                return move
-        return None
+    best: list[int]
+    moves: list[_Move]
 
 
-# Stage and turn with the classes of the paired calls.
-_GridStep: TypeAlias = tuple[int, int, int, int]
+def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowWeights) -> Pairs:
+    """Pair in order of stages and turns; the work grows with the product of the sizes of their classes."""
+    if not stages or not turns:
+        return []
+    rows, columns = [_Counts(classes) for classes in stages], [_Counts(classes) for classes in turns]
+    firsts = [[members[0] for members in classes] for classes in turns]
+    grid: list[list[_Cell]] = []
+    for stage, row in enumerate(rows):
+        grid.append([])
+        for turn, column in enumerate(columns):
+            size = column.size
+            best = [-1] * (row.size * size)
+            if not stage and not turn:
+                best[0] = 0
+            if stage:
+                # From the stage above with the calls that the turn has given.
+                above = grid[stage - 1][turn].best
+                best[:size] = [max(above[taken::size]) for taken in range(size)]
+            if turn:
+                # From the turn before with the calls that the stage has.
+                before, width = grid[stage][turn - 1].best, columns[turn - 1].size
+                for taken in range(row.size):
+                    total = max(before[taken * width : (taken + 1) * width])
+                    best[taken * size] = max(best[taken * size], total)
+            moves = [
+                _Move(expected, actual, gain, step=row.places[expected] * size + column.places[actual])
+                for expected, members in enumerate(stages[stage])
+                for actual, gain in enumerate(weights(members[0], firsts[turn]))
+                if gain
+            ]
+            # Pair calls from each state on; every move leads to a higher state.
+            ways = [(one.gain, one.step, row.room[one.expected], column.room[one.actual]) for one in moves]
+            for state, total in enumerate(best) if ways else ():
+                if total >= 0:
+                    of_row, of_column = divmod(state, size)
+                    for gain, step, row_room, column_room in ways:
+                        if row_room[of_row] and column_room[of_column] and total + gain > best[state + step]:
+                            best[state + step] = total + gain
+            grid[stage].append(_Cell(best, moves))
+    # Give each step the first calls of its classes that are left.
+    expected = [[deque(members) for members in classes] for classes in stages]
+    actual = [[deque(members) for members in classes] for classes in turns]
+    pairs = Pairs()
+    for stage, turn, move in _steps(grid, rows, columns):
+        pairs.append((expected[stage][move.expected].popleft(), actual[turn][move.actual].popleft()))
+    return sorted(pairs)
 
 
-def _traced_grid(grid: Sequence[Sequence[_Cell]]) -> list[_GridStep]:
-    """Walk back a best way; of several the one that pairs earliest, so that ties are stable."""
-    stage, turn = len(grid) - 1, len(grid[0]) - 1
-    cell = grid[stage][turn]
-    state = _best(cell, range(len(cell.best)))
-    steps: list[_GridStep] = []
+def _steps(
+    grid: Sequence[Sequence[_Cell]], rows: Sequence[_Counts], columns: Sequence[_Counts]
+) -> list[tuple[int, int, _Move]]:
+    """Walk back a best way; of several, the earliest pairs win, so that ties are stable."""
+    stage, turn = len(rows) - 1, len(columns) - 1
+    best, moves = grid[stage][turn]
+    state = _first_best(best, range(len(best)))
+    steps: list[tuple[int, int, _Move]] = []
     while True:
-        cell = grid[stage][turn]
-        of_stage, of_turn = divmod(state, cell.turn.size)
-        total = cell.best[state]
-        if turn and not of_turn:
-            before = grid[stage][turn - 1]
-            size = before.turn.size
-            came_from = _best(before, range(of_stage * size, (of_stage + 1) * size))
-            if before.best[came_from] == total:
+        best, moves = grid[stage][turn]
+        row, column = rows[stage], columns[turn]
+        of_row, of_column = divmod(state, column.size)
+        if turn and not of_column:
+            before, width = grid[stage][turn - 1].best, columns[turn - 1].size
+            came_from = _first_best(before, range(of_row * width, (of_row + 1) * width))
+            if before[came_from] == best[state]:
                 turn, state = turn - 1, came_from
                 continue
-        if stage and not of_stage:
-            above = grid[stage - 1][turn]
-            came_from = _best(above, range(of_turn, len(above.best), above.turn.size))
-            if above.best[came_from] == total:
+        if stage and not of_row:
+            above = grid[stage - 1][turn].best
+            came_from = _first_best(above, range(of_column, len(above), column.size))
+            if above[came_from] == best[state]:
                 stage, state = stage - 1, came_from
                 continue
-        move = cell.last_move(state)
-        if move is None:
+        for move in moves:
+            row_before, column_before = of_row - row.places[move.expected], of_column - column.places[move.actual]
+            if (
+                row_before >= 0
+                and column_before >= 0
+                and row.room[move.expected][row_before]
+                and column.room[move.actual][column_before]
+                and best[state - move.step] >= 0
+                and best[state - move.step] + move.gain == best[state]
+            ):
+                break
+        else:
             return steps[::-1]
-        steps.append((stage, move.expected, turn, move.actual))
+        steps.append((stage, turn, move))
         state -= move.step
 
 
-def _best(cell: _Cell, states: range) -> int:
-    return max(states, key=lambda state: (cell.best[state], -state))
+def _first_best(best: Sequence[int], states: range) -> int:
+    return max(states, key=lambda state: (best[state], -state))

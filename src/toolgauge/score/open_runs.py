@@ -106,7 +106,12 @@ class OpenRuns:
             self.forget(next(iter(self._runs)))
         run = runs.setdefault(reading.scope, _Run(reading.start_ns))
         name, has_worked, writes = seen.name, seen.error is None, self._kinds.writes(seen.name)
-        key = _arguments(seen.arguments)
+        # Equal arguments share a key; arguments that were not recorded have none.
+        key: int | None = None
+        if isinstance(seen.arguments, Recorded):
+            key = hash(canonical(seen.arguments.value))
+        elif isinstance(seen.arguments, Unparsed):
+            key = hash(seen.arguments.text)
         same = None if key is None else run.calls.get((seen.agent, name, key))
         if same is None:
             same = _Same()
@@ -120,7 +125,7 @@ class OpenRuns:
         has_changed = has_worked and writes and result != same.result
         if is_apart or same.contents is None:
             same.contents = Contents()
-        # A result that is not known is no progress.
+        # An unknown result does not count as progress.
         is_new = has_worked and result is not None and same.contents.add(seen.result, result, (name, seen.arguments))
         same.identical = 1 if is_apart or is_new else same.identical + 1
         same.effects = (0 if is_apart else same.effects) + (has_worked and writes)
@@ -165,19 +170,8 @@ class OpenRuns:
                 )
 
 
-def _arguments(content: Content) -> int | None:
-    """Return what equal arguments share; `None` where they were not recorded."""
-    match content:
-        case Recorded(value=value):
-            return hash(canonical(value))
-        case Unparsed(text=text):
-            return hash(text)
-        case NotRecorded():
-            return None
-
-
 def _result(content: Content) -> int | None:
-    """Return what equal results share, whatever times and counters are in them; `None` where none was recorded."""
+    """Return a hash that equal results share, apart from times and counters; `None` where none was recorded."""
     match content:
         case Recorded(value=str() as text) | Unparsed(text=text):
             return lasting(text[:_MAX_RESULT])

@@ -8,7 +8,7 @@ front: `orders[*].id`. `rules` has the syntax.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 # google-re2 ships neither stubs nor annotations.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -103,7 +103,7 @@ class Step(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """An argument of a tool, or a part of it; `path` is written without the tool. Greater `specificity` wins."""
+    """An argument of a tool, or a part of an argument; `path` is written without the tool. Greater `specificity` wins."""
 
     tool: Step
     path: str
@@ -111,81 +111,35 @@ class Place(Struct, frozen=True, kw_only=True):
     specificity: tuple[tuple[int, int], ...]
 
 
+_MAX_KEY = 500
+# A key in brackets as JSON text, an index, or a name; all names but the first are set off by a dot.
+_SEGMENT = re.compile(
+    r'\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\[(?P<index>\*|[0-9]{1,9})\]|(?P<dot>\.?)(?P<name>[^.\[\]"]+)'
+)
+# A step, and how specific it is.
+_Segment: TypeAlias = tuple[Step, tuple[int, int]]
+
+
 def read_place(key: str) -> Place:
     """Take a key apart; raise ValueError unless it names a tool and a path that begins with an argument."""
-    segments = _parsed(key)
+    segments = list(_segments("*.*" if key == "*" else key[:_MAX_KEY], "has the key"))
+    is_index = [step.key is None and step.keys is None for step, _ in segments[:2]]
+    if len(key) > _MAX_KEY or len(segments) < 2 or any(is_index):
+        raise ValueError(f"has the key `{key[:60]}`; a key is `*`, or a tool and an argument: `issue_refund.amount`")
     tool = _SEGMENT.match(key)
     return Place(
-        tool=_step(segments[0]),
+        tool=segments[0][0],
         path=key if tool is None or key == "*" else key[tool.end() :].removeprefix("."),
-        steps=tuple(map(_step, segments[1:])),
-        specificity=tuple(
-            (0 if segment.is_wild else 1, len(segment.text.replace("*", "").replace("?", "")) if segment.is_wild else 0)
-            for segment in (*reversed(segments[1:]), segments[0])
-        ),
+        steps=tuple(step for step, _ in segments[1:]),
+        specificity=tuple(specificity for _, specificity in (*reversed(segments[1:]), segments[0])),
     )
-
-
-def check_key(key: str) -> None:
-    """Raise ValueError unless the key names a tool and a path that begins with an argument."""
-    _parsed(key)
 
 
 def read_path(path: str) -> tuple[Step, ...]:
     """Take a path into a value apart; raise ValueError when it cannot be read."""
     if not path or len(path) > _MAX_KEY:
         raise ValueError(f"is a path of 1 to {_MAX_KEY} characters: `order.id`, `orders[*].id`")
-    return tuple(map(_step, _segments(path, "is the path")))
-
-
-def values_at(value: Json, steps: Sequence[Step]) -> list[Json]:
-    """Return the values that the steps lead to."""
-    found = [value]
-    for step in steps:
-        found = [inner for node in found for inner in _below(node, step)]
-    return found
-
-
-def _below(node: Json, step: Step) -> Sequence[Json]:
-    if isinstance(node, dict):
-        if step.key is not None:
-            return (node[step.key],) if step.key in node else ()
-        return [inner for name, inner in node.items() if step.leads_to(name)] if step.keys is not None else ()
-    if isinstance(node, list) and step.key is None and step.keys is None:
-        return node if step.place is None else node[step.place : step.place + 1]
-    return ()
-
-
-_MAX_KEY = 500
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    """One step as it was written: a name or glob, or an index (`*` for any)."""
-
-    text: str
-    is_index: bool = False
-    is_quoted: bool = False
-
-    @property
-    def is_wild(self) -> bool:
-        return not self.is_quoted and ("*" in self.text or "?" in self.text)
-
-
-# A key in brackets as JSON text, an index, or a name; all names but the first are set off by a dot.
-_SEGMENT = re.compile(
-    r'\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\[(?P<index>\*|[0-9]{1,9})\]|(?P<dot>\.?)(?P<name>[^.\[\]"]+)'
-)
-
-
-def _parsed(key: str) -> tuple[_Segment, ...]:
-    """Take a key apart: a tool, an argument, and steps into it. Raises ValueError."""
-    if key == "*":
-        return (_Segment("*"), _Segment("*"))
-    segments = tuple(_segments(key[:_MAX_KEY], "has the key"))
-    if len(key) > _MAX_KEY or len(segments) < 2 or segments[0].is_index or segments[1].is_index:
-        raise ValueError(f"has the key `{key[:60]}`; a key is `*`, or a tool and an argument: `issue_refund.amount`")
-    return segments
+    return tuple(step for step, _ in _segments(path, "is the path"))
 
 
 def _segments(text: str, subject: str) -> Iterator[_Segment]:
@@ -194,19 +148,31 @@ def _segments(text: str, subject: str) -> Iterator[_Segment]:
         match = _SEGMENT.match(text, place)
         if match is None or (match["name"] is not None and (match["dot"] == ".") != (place > 0)):
             raise ValueError(f"{subject} `{text[:60]}`, which cannot be read from `{text[place : place + 20]}` on")
-        if match["quoted"] is not None:
+        quoted_key, index, name = match["quoted"], match["index"], match["name"]
+        if quoted_key is not None:
             try:
-                yield _Segment(str(json.loads(match["quoted"])), is_quoted=True)
+                yield Step(key=str(json.loads(quoted_key))), (1, 0)
             except ValueError as error:
-                raise ValueError(f"{subject} `{text[:60]}`, where `{match['quoted'][:60]}` is no JSON text") from error
+                raise ValueError(f"{subject} `{text[:60]}`, where `{quoted_key[:60]}` is no JSON text") from error
+        elif index is not None:
+            yield (Step(), (0, 0)) if index == "*" else (Step(place=int(index)), (1, 0))
+        elif is_wild(name):
+            yield Step(keys=Globs((name,))), (0, len(name.replace("*", "").replace("?", "")))
         else:
-            yield _Segment(match["name"] or match["index"], is_index=match["index"] is not None)
+            yield Step(key=name), (1, 0)
         place = match.end()
 
 
-def _step(segment: _Segment) -> Step:
-    if segment.is_index:
-        return Step(place=None if segment.text == "*" else int(segment.text))
-    if segment.is_wild:
-        return Step(keys=Globs((segment.text,)))
-    return Step(key=segment.text)
+def values_at(value: Json, steps: Sequence[Step]) -> list[Json]:
+    """Return the values that the steps lead to."""
+    found = [value]
+    for step in steps:
+        nodes, found = found, list[Json]()
+        for node in nodes:
+            if isinstance(node, dict) and step.key is not None:
+                found += [node[step.key]] if step.key in node else []
+            elif isinstance(node, dict) and step.keys is not None:
+                found += [inner for name, inner in node.items() if step.keys.match(name)]
+            elif isinstance(node, list) and step.key is None and step.keys is None:
+                found += node if step.place is None else node[step.place : step.place + 1]
+    return found

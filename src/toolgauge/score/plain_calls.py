@@ -20,7 +20,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.selection import hidden_calls, recorded_result, shown, unseen_arguments
 
 
-# `args` is `None` for null arguments, which some originals keep apart from none; `type` is the kind of tool for those with kinds.
+# `args` is `None` for null arguments, which some originals keep apart from none; `type` is the kind of tool, for originals with kinds.
 class PlainCall(NamedTuple):
     """One call of either side; a named tuple, as dataclasses take three times as long."""
 
@@ -34,7 +34,7 @@ PlainCalls: TypeAlias = tuple[PlainCall, ...]
 
 
 class Looked(Struct, frozen=True, kw_only=True):
-    """The parts that an original compares beside names; `unexpected`: also those of unexpected calls."""
+    """The parts that an original compares beside names; `unexpected`: of unexpected calls too."""
 
     arguments: bool = True
     outputs: bool = False
@@ -61,10 +61,9 @@ class PlainComparison(BaseModel):
         made = plain_calls(trajectory, trajectory.calls, wanted, self.looked())
         yield None, made if isinstance(made, NotEvaluated) else self.compared(wanted, made)
 
-    @abstractmethod
     def looked(self) -> Looked:
         """Return the parts that are compared beside names."""
-        ...
+        return Looked()
 
     @abstractmethod
     def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
@@ -99,35 +98,23 @@ def plain_calls(
     made: list[PlainCall] = []
     for call in calls:
         is_looked_at = looked.unexpected or call.name in names
-        args = None if is_null and isinstance(call.arguments, NotRecorded) else _arguments(call)
-        # Mostly nobody asks for what was not recorded.
-        is_recorded = not isinstance(call.result, NotRecorded) or (looked.outputs and is_looked_at)
-        output = (
-            recorded_result(call) if is_recorded and not (is_null and isinstance(call.result, NotRecorded)) else None
-        )
-        if is_looked_at:
-            if looked.arguments and isinstance(args, NotEvaluated):
-                return args
-            if looked.outputs and isinstance(output, NotEvaluated):
-                return output
-        made.append(
-            PlainCall(
-                call.name,
-                None if isinstance(args, NotEvaluated) else args,
-                None if isinstance(output, NotEvaluated) else output,
-                call.tool_type,
-            )
-        )
+        content, has_result = call.arguments, not isinstance(call.result, NotRecorded)
+        args: JsonObject | NotEvaluated | None = None
+        if isinstance(content, Recorded) and (content.value is None or isinstance(content.value, dict)):
+            args = content.value
+        elif not is_null or not isinstance(content, NotRecorded):
+            explanation = f"the arguments of {shown(call.name)} are no object, and the original takes only those"
+            args = unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=explanation)
+        # Mostly nobody asks for results that were not recorded.
+        is_asked = has_result or (looked.outputs and is_looked_at and not is_null)
+        output = recorded_result(call) if is_asked else None
+        if is_looked_at and looked.arguments and isinstance(args, NotEvaluated):
+            return args
+        if is_looked_at and looked.outputs and isinstance(output, NotEvaluated):
+            return output
+        args = None if isinstance(args, NotEvaluated) else args
+        made.append(PlainCall(call.name, args, None if isinstance(output, NotEvaluated) else output, call.tool_type))
     return tuple(made)
-
-
-def _arguments(call: ToolCall) -> JsonObject | NotEvaluated | None:
-    content = call.arguments
-    # Not in the `match`: this is asked of every call, and mostly they were recorded.
-    if isinstance(content, Recorded) and (content.value is None or isinstance(content.value, dict)):
-        return content.value
-    explanation = f"the arguments of {shown(call.name)} are no object, and the original takes only those"
-    return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=explanation)
 
 
 def kind_of(value: Json) -> str:

@@ -55,7 +55,7 @@ OUTPUT_JUDGE: Final = _prompt("output_judge")
 STRANDS_TRAJECTORY_JUDGE: Final = _prompt("strands_trajectory_judge", TRAJECTORY_JUDGE.instructions)
 DEEPEVAL_ARGUMENT_CORRECTNESS: Final = _prompt("deepeval_argument_correctness")
 
-# Titles of quotations, and what stands where a part is missing.
+# Titles of quotations, and the texts in place of a missing part.
 TOOLS: Final = "TOOLS ON OFFER"
 HISTORY: Final = "CONVERSATION SO FAR"
 TARGET_CALL: Final = "CALL TO JUDGE"
@@ -221,7 +221,11 @@ def view_of_last_run(trajectory: Trajectory) -> tuple[JudgeView, str] | None:
                 history.append(Spoken("assistant", response))
             current, response = len(history), run.response or ""
             history.append(Spoken("user", run.prompt or ""))
-            owned = _owned(run, exchange)
+            owned = exchange.calls
+            if len(exchange.runs) > 1:
+                spans = {other.span for other in exchange.runs}
+                root = exchange.root.span if exchange.root is not None else None
+                owned = tuple(one for one in owned if (one.run if one.run in spans else root) == run.span)
             if owned:
                 history.append(owned)
     if response is None:
@@ -238,14 +242,6 @@ def final_answer(trajectory: Trajectory) -> str:
 def user_input(trajectory: Trajectory) -> str:
     """Return all texts of the user, one a paragraph."""
     return "\n\n".join(exchange.prompt for exchange in exchanges_by_run(trajectory) if exchange.prompt)
-
-
-def _owned(run: Run, exchange: Exchange) -> tuple[ToolCall, ...]:
-    if len(exchange.runs) < 2:
-        return exchange.calls
-    spans = {other.span for other in exchange.runs}
-    root = exchange.root.span if exchange.root is not None else None
-    return tuple(call for call in exchange.calls if (call.run if call.run in spans else root) == run.span)
 
 
 def _carried(parts: Iterable[tuple[tuple[Run, ...], tuple[ToolCall, ...]]]) -> tuple[Exchange, ...]:

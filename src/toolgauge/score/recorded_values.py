@@ -70,23 +70,23 @@ _PASSING = Pattern(
         )
     )
 )
-# Seconds since 1970 in 2001 and in 2128, and what else producers count them in.
 _LONGEST_RESULT, _MAX_CONTENTS, _MOST = 20_000, 500, 2 / 3
 _RESULT_WORD, _DIGIT = re.compile(r"[^\W_]+"), re.compile(r"\d")
 _PAGES = re.compile(
     r"(?:^|[_\W])(?:next|more|pages?|scroll|poll|refresh|continue|screen|screenshot|snapshot)(?:$|[_\W])|(?<=[a-z])(?:Next|More|Page)",
     re.ASCII,
 )
+# Seconds since 1970 in 2001 and in 2128, and their smaller units.
 _EPOCH_BEGINS, _EPOCH_ENDS = 1_000_000_000, 5_000_000_000
 _EPOCH_UNITS = (1, 10**3, 10**6, 10**9)
 _TIME = ("time",)
-# Stands for what was removed: no character of any text.
+# The mark in place of removed parts: no character of any text.
 _MARK = "\uffff"
 _CONTENT = re.compile(r"[0-9A-Za-z\x80-\ufffe]")
 
 
 def lasting(result: Json) -> int:
-    """Return a hash that results share which differ only in what changes by itself.
+    """Return a hash that is equal for results with the same lasting values.
 
     Works without recursion, because spans decide how deep results are.
     """
@@ -235,7 +235,7 @@ class ExpectedValues:
 
 
 class Conversation:
-    """What was recorded of a trajectory, written out once for all references that are looked for in it."""
+    """The recorded texts of a trajectory, written out once for all references that may match."""
 
     __slots__ = ("_shares", "_text", "_trajectory", "_values")
 
@@ -253,7 +253,7 @@ class Conversation:
     def share_of(self, expected: Expected) -> float | None:
         """Return the share of expected argument values that occur in it; `None` if none can be looked for."""
         # Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values that may have been
-        # in what was cut from long texts are left out of the share.
+        # in the cut parts of long texts are left out of the share.
         for known, share in self._shares:
             if known is expected:
                 return share
@@ -318,7 +318,7 @@ def _occurs(value: str, conversation: str) -> bool:
 
 
 def occurs_alone(value: str, text: str) -> bool:
-    """Return whether a value stands somewhere in a text as it is, and not as a part of a longer word or number."""
+    """Return whether a text holds a value as it is, and not as a part of a longer word or number."""
     start = text.find(value)
     for _ in range(_MAX_PLACES):
         if start < 0:
@@ -333,7 +333,7 @@ def occurs_alone(value: str, text: str) -> bool:
 
 
 def _continues(outward: str, edge: str) -> bool:
-    """Return whether a word or number goes on past its edge; `outward` are the next two characters beyond it."""
+    """Return whether a word or number continues past its edge; `outward` are the next two characters beyond."""
     if not edge.isalnum():
         return False
     if outward[:1].isalnum() or outward[:1] == "_":

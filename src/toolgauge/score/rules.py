@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, f
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.score.patterns import Pattern, Step, check_key, read_place
+from toolgauge.score.patterns import Pattern, Step, read_place
 
 # A time zone, as it is written behind a time.
 ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)"
@@ -112,7 +112,7 @@ def rule_name(rule: Rule) -> str:
     return str(rule.__struct_config__.tag)
 
 
-# Named once: a union would be made anew each time that it is asked for.
+# Named once: `isinstance` with a union would build that union each time.
 _NOT_OF_EQUALS = (Regex, OneOf)
 _EQUIVALENCES = (Exact, Casefold, DateTime, Ignore, Present)
 
@@ -187,10 +187,6 @@ class PlainRule(_Written):
 
     rule: Literal["exact", "casefold", "contains", "similarity", "ignore", "present", "set", "lenient"]
 
-    def compiled(self) -> Rule:
-        """Return the rule."""
-        return _PLAIN[self.rule]
-
 
 class NumericRule(_Written):
     """Numbers within a tolerance."""
@@ -198,10 +194,6 @@ class NumericRule(_Written):
     rule: Literal["numeric"]
     absolute: Tolerance = 0.0
     relative: Tolerance = 0.0
-
-    def compiled(self) -> Rule:
-        """Return the rule."""
-        return Numeric(absolute=self.absolute, relative=self.relative)
 
 
 class DateTimeRule(_Written):
@@ -216,10 +208,6 @@ class DateTimeRule(_Written):
         if zone is not None and offset(zone) is None:
             raise ValueError(f"is `{zone[:20]}`; a zone is written `Z` or `+02:00`")
         return zone
-
-    def compiled(self) -> Rule:
-        """Return the rule."""
-        return DateTime(zone=None if self.zone is None else offset(self.zone))
 
 
 class RegexRule(_Written):
@@ -237,20 +225,12 @@ class RegexRule(_Written):
             raise ValueError(f"is no regular expression ({error.hint})") from error
         return pattern
 
-    def compiled(self) -> Rule:
-        """Return the rule."""
-        return Regex(Pattern(self.pattern))
-
 
 class SubsetRule(_Written):
     """Objects may hold more than is expected, at any depth."""
 
     rule: Literal["subset"]
     by: LeafName = "exact"
-
-    def compiled(self) -> Rule:
-        """Return the rule."""
-        return Subset(_LEAVES[self.by])
 
 
 class OneOfRule(_Written):
@@ -272,13 +252,6 @@ class OneOfRule(_Written):
         except (TypeError, ValueError) as error:
             raise ValueError("must hold values that JSON knows") from error
         return self
-
-    def compiled(self) -> Rule:
-        """Return the rule."""
-        # Checked above: whatever JSON can write is Json.
-        values = cast("tuple[Json, ...] | None", self.values)
-        marker = cast("Json", self.marker) if "marker" in self.model_fields_set else ABSENT
-        return OneOf(values=values, omissible=self.omissible, marker=marker, by=_LEAVES[self.by])
 
 
 def _spelled_out(written: object) -> object:
@@ -302,6 +275,26 @@ _RuleName: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": list(RULE
 WrittenRule: TypeAlias = Annotated[_AnyRule, BeforeValidator(_spelled_out, json_schema_input_type=_RuleName | _AnyRule)]
 
 
+def compiled(written: _AnyRule) -> Rule:
+    """Return the rule that a person wrote."""
+    match written:
+        case PlainRule():
+            return _PLAIN[written.rule]
+        case NumericRule():
+            return Numeric(absolute=written.absolute, relative=written.relative)
+        case DateTimeRule():
+            return DateTime(zone=None if written.zone is None else offset(written.zone))
+        case RegexRule():
+            return Regex(Pattern(written.pattern))
+        case SubsetRule():
+            return Subset(_LEAVES[written.by])
+        case OneOfRule():
+            # `_holds_json` has checked both.
+            values = cast("tuple[Json, ...] | None", written.values)
+            marker = cast("Json", written.marker) if "marker" in written.model_fields_set else ABSENT
+            return OneOf(values=values, omissible=written.omissible, marker=marker, by=_LEAVES[written.by])
+
+
 class ArgumentRules(RootModel[dict[str, WrittenRule]]):
     """Rules by place, see the module; what none is written for is compared by the evaluator's own rule.
 
@@ -316,12 +309,12 @@ class ArgumentRules(RootModel[dict[str, WrittenRule]]):
     @classmethod
     def _has_places(cls, root: dict[str, WrittenRule]) -> dict[str, WrittenRule]:
         for key in root:
-            check_key(key)
+            read_place(key)
         return root
 
     @cached_property
     def _placed(self) -> tuple[tuple[Step, Deeper], ...]:
-        read = [(read_place(key), written.compiled()) for key, written in self.root.items()]
+        read = [(read_place(key), compiled(written)) for key, written in self.root.items()]
         ranks = sorted(range(len(read)), key=lambda index: (read[index][0].specificity, index))
         rank_of = {index: rank for rank, index in enumerate(ranks)}
         return tuple(
@@ -345,7 +338,7 @@ NO_RULES = ArgumentRules()
 
 
 def offset(text: str) -> int | None:
-    """Read a zone (`Z`, `+02:00`) as seconds from universal time; `None` if it is none."""
+    """Read a zone (`Z`, `+02:00`) as seconds from universal time; `None` for other text."""
     if _ZONE_ALONE.fullmatch(text) is None:
         return None
     if text in ("Z", "z"):

@@ -242,7 +242,7 @@ _KEYWORDS: Mapping[str, _Read] = {
 
 
 def _modernize(schema: JsonObject, written: JsonObject) -> None:
-    """Turn the spellings of older drafts and OpenAPI 3.0 into those of draft 2020-12."""
+    """Write keywords of older drafts and OpenAPI 3.0 as in draft 2020-12."""
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         # OpenAPI 3.0 has the number in one and a truth value in the other.
         if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive) and limit in schema:

@@ -1,15 +1,18 @@
 """Closed trajectories come in, results go out; the evaluators in between are trusted with nothing.
 
-An exception of an evaluator becomes `Errored`, and its outcomes are checked before they count. Our evaluators end, those of others
+An exception of an evaluator becomes `Errored`, and its outcomes are checked before they count. Our evaluators end; plug-ins
 have a deadline of their own (`service/plug_in_evaluators.py`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from types import GeneratorType
-from typing import TypeAlias
+from pathlib import PurePath
+from traceback import walk_tb
+from typing import TypeAlias, cast, get_args
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.errors import EvaluationError, is_interrupt
@@ -17,12 +20,16 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged
 from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import Errored, NotEvaluated, Reason, Result, Scored
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Result, Scored, Side
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import (
+    OUTCOMES,
     Criterion,
+    MakeResult,
+    Marked,
+    Marks,
     Registered,
     Seen,
     applies,
@@ -38,7 +45,6 @@ from toolgauge.score.origins.grounding import Seen as TextsSeen
 from toolgauge.score.recorded_values import Conversation, ExpectedValues
 from toolgauge.score.tool_offers import RecentOffers
 from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
-from toolgauge.score.verdicts import Checker, broken, raised
 
 # Entered around each evaluation.
 Around: TypeAlias = Callable[[Criterion, Trajectory], AbstractContextManager[None]]
@@ -70,7 +76,7 @@ class Scorer:
         on_unmatched: OnUnmatched | None = None,
         registered_tools: Mapping[str, ToolDefinition] | None = None,
     ) -> None:
-        """`around` stands around each evaluation; `on_unmatched` logs criteria that match nothing."""
+        """`around` is entered for each evaluation; `on_unmatched` logs criteria that match nothing."""
         registered = tuple(map(register, criteria))
         self.criteria = tuple(criteria)
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
@@ -108,7 +114,9 @@ class Scorer:
         completed = self._recent_offers.completed(trajectory)
         if completed is not trajectory:
             completed = with_writing_tools(completed, (), self.kinds)
-        half = _half(trajectory, lacking)
+        incomplete = trajectory.incomplete
+        # The outcome of all evaluators that judge an incomplete trajectory as a whole.
+        half = None if incomplete is None else NotEvaluated(reason=lacking, explanation=incomplete)
         facts = Facts(completed, self.kinds)
         results: list[Result] = []
         for registered in self._scoring:
@@ -135,36 +143,47 @@ class Scorer:
         if not self._asking:
             return ()
         trajectory = with_writing_tools(trajectory, (), self.kinds)
-        half = _half(trajectory, lacking)
+        incomplete = trajectory.incomplete
+        half = None if incomplete is None else NotEvaluated(reason=lacking, explanation=incomplete)
         found: list[Inquiry] = []
         for registered in self._asking:
-            if registered.judge is None or not applies(registered, trajectory):
-                continue
-            seen = seen_by(registered, trajectory, self.kinds)
-            is_seen = isinstance(seen, Seen)
-            inquiry = _Registered(
-                criterion=registered.criterion.name,
-                evaluator=registered.judge,
-                trajectory=seen.trajectory if is_seen else trajectory,
-                expected=seen.expected if is_seen else None,
-                settled=half if is_seen else seen,
-                registered=registered,
-            )
-            found.append(inquiry)
+            if registered.judge is not None and applies(registered, trajectory):
+                seen = seen_by(registered, trajectory, self.kinds)
+                shown, settled = (seen, half) if isinstance(seen, Seen) else (Seen(trajectory, None), seen)
+                found.append(
+                    _Registered(
+                        criterion=registered.criterion.name,
+                        evaluator=registered.judge,
+                        trajectory=shown.trajectory,
+                        expected=shown.expected,
+                        settled=settled,
+                        registered=registered,
+                    )
+                )
         return tuple(found)
 
     def judged(self, answers: Answers) -> tuple[Result, ...]:
-        """Make results of what came of inquiries; outcomes are checked as those of other evaluators are."""
-        return tuple(
-            result
-            for inquiry, judged in answers.answers
-            for result in _judged_results(
-                inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion],
-                inquiry,
-                answers.trajectory,
-                judged,
+        """Make results of the answers to inquiries; their outcomes are checked like all others."""
+        results: list[Result] = []
+        for inquiry, judged in answers.answers:
+            registered = (
+                inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion]
             )
-        )
+            checker = Checker(registered.criterion.evaluator.level, inquiry.trajectory.calls, registered.marks)
+            checked: list[Judged] = []
+            try:
+                for call, outcome in judged or ((None, checker.silence()),):
+                    passed = checker.passed(call, outcome)
+                    checked.append(
+                        (call, passed[0]) if passed is not None else broken("invalid_outcome", checker.problem)
+                    )
+            except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
+                checked.append(broken(type(error).__name__, "the outcome could not be checked"))
+            root = answers.trajectory.root
+            results += [
+                registered.made(root if call is None else call.span, call, outcome) for call, outcome in checked
+            ]
+        return tuple(results)
 
     def _unscored(self, trajectory: Trajectory, reason: Reason, explanation: str) -> tuple[Result, ...]:
         outcome = NotEvaluated(reason=reason, explanation=explanation)
@@ -200,61 +219,27 @@ class Scorer:
                     shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory, self.kinds)
                     outcomes.extend(islice(registered.outcomes(shown), most))
                 else:
-                    evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
-                    # Older plug-ins yield `None` between outcomes.
-                    outcomes.extend(islice((one for one in evaluations if one is not None), most))
-                    if isinstance(evaluations, GeneratorType):
-                        evaluations.close()
+                    # The spare thread has left out the `None` between outcomes that plug-ins may yield.
+                    evaluations = cast("Iterable[Judged]", evaluator.evaluate(seen.trajectory, seen.expected))
+                    outcomes.extend(islice(evaluations, most))
             except EvaluationError as error:
                 fault = Errored(error_type=error.error_type, message=error.message)
             except BaseException as error:
                 if is_interrupt(error):
                     raise
                 fault = raised(error, __file__)
-        results = _checked(registered, seen, outcomes, fault, trajectory.root)
+        checker = Checker(criterion.evaluator.level, seen.trajectory.calls, registered.marks)
+        results = checker.results(outcomes, fault, registered.made, trajectory.root)
         if half is not None:
-            return [_of_half(one, registered, half) for one in results]
+            # Its missing part may be in the other half.
+            return [
+                registered.made(one.target, None, half)
+                if one.call is None and isinstance(one.outcome, NotEvaluated)
+                else one
+                for one in results
+            ]
         expected = seen.expected
         return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
-
-
-def _of_half(result: Result, registered: Registered, half: NotEvaluated) -> Result:
-    """Return `half` in place of a whole-run result that was not evaluated: the missing part may be in the other half."""
-    is_missing = result.call is None and isinstance(result.outcome, NotEvaluated)
-    return registered.made(result.target, None, half) if is_missing else result
-
-
-def _checked(
-    registered: Registered, seen: Seen, outcomes: Sequence[Judged], fault: Errored | None, root: SpanRef | None
-) -> list[Result]:
-    made = registered.made
-    checker = Checker(registered.criterion.evaluator.level, seen.trajectory.calls, registered.marks)
-    try:
-        is_sound = checker.check(outcomes, made, root)
-    except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
-        return [*checker.results, made(root, None, raised(error, __file__))]
-    if is_sound and fault is not None:
-        return [*checker.results, made(root, None, fault)]
-    return checker.results or [made(root, None, checker.silence())]
-
-
-def _half(trajectory: Trajectory, reason: Reason) -> NotEvaluated | None:
-    """Return the outcome of whatever judges an incomplete trajectory as a whole; `None` for a whole one."""
-    return None if trajectory.incomplete is None else NotEvaluated(reason=reason, explanation=trajectory.incomplete)
-
-
-def _judged_results(
-    registered: Registered, inquiry: Inquiry, trajectory: Trajectory, judged: Sequence[Judged]
-) -> list[Result]:
-    checker = Checker(registered.criterion.evaluator.level, inquiry.trajectory.calls, registered.marks)
-    checked: list[Judged] = []
-    try:
-        for call, outcome in judged or ((None, checker.silence()),):
-            passed = checker.passed(call, outcome)
-            checked.append((call, passed) if passed is not None else broken("invalid_outcome", checker.problem))
-    except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
-        checked.append(broken(type(error).__name__, "the outcome could not be checked"))
-    return [registered.made(trajectory.root if call is None else call.span, call, outcome) for call, outcome in checked]
 
 
 def _with_values_seen(result: Result, conversation: Conversation, expected: Expected) -> Result:
@@ -266,8 +251,187 @@ def _with_values_seen(result: Result, conversation: Conversation, expected: Expe
     if share is None:
         return result
     explanation = outcome.explanation
-    # Calls alone, as a case may have them, are no conversation: an agent that passes other values is all they show.
+    # A case may have calls alone: without messages they only show that the agent passes other values.
     if share == 0 and conversation.has_messages:
         explanation += "; no value of the reference occurs in the conversation: it may belong to another one"
     parts = {**outcome.parts, "reference_values_seen": share}
     return replace(result, outcome=replace(outcome, explanation=explanation, parts=parts))
+
+
+_LARGEST = sys.float_info.max
+_REASONS = frozenset[str](get_args(Reason))
+# The longest text, and the most parts or differences, that an evaluator of a plug-in or file may give.
+MAX_TEXT = 10_000
+MAX_ENTRIES = 100
+
+
+class Checker:
+    """Checks the outcomes of one evaluator for one trajectory, one after the other, and decides which scores pass."""
+
+    __slots__ = ("_is_judged", "_left", "_level", "_marks", "_open", "problem")
+
+    def __init__(self, level: Level, calls: tuple[ToolCall, ...], marks: Marks) -> None:
+        self._level = level
+        self._marks = marks
+        # Each target is judged once, so a never-ending evaluator runs out of targets. Nearly all judge the calls in
+        # order: these are left, from the last to the next. `_open` holds the calls that were skipped.
+        self._left = [*calls[::-1]] if level == "call" else []
+        self._open: set[int] = set()
+        self._is_judged = False
+        # The fault of the outcome that was refused.
+        self.problem = ""
+
+    def results(
+        self, outcomes: Iterable[Judged], fault: Errored | None, made: MakeResult, root: SpanRef | None
+    ) -> list[Result]:
+        """Make results up to the first outcome that is wrong, in place of which there is an error; `fault` comes after them."""
+        results: list[Result] = []
+        add, left, known = results.append, self._left, self._marks
+        try:
+            for call, outcome in outcomes:
+                marked = known.get(id(outcome))
+                # As `passed` does: nearly all calls are judged in order, with an outcome that is known.
+                if marked is not None and left and left[-1] is call:
+                    add(made(left.pop().span, call, *marked[1]))
+                elif (passed := self.passed(call, outcome)) is not None:
+                    add(made(root if call is None else call.span, call, *passed))
+                else:
+                    return [*results, made(root, *broken("invalid_outcome", self.problem))]
+        except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
+            return [*results, made(root, None, raised(error, __file__))]
+        if fault is not None:
+            return [*results, made(root, None, fault)]
+        return results or [made(root, None, self.silence())]
+
+    def passed(self, call: object, outcome: object) -> Marked | None:
+        """Return the outcome with its score passed or not; `None` when something is wrong with it."""
+        if call is None:
+            was_open, self._is_judged = not self._is_judged, True
+        else:
+            while self._left:
+                following = self._left.pop()
+                if following is call:
+                    was_open = True
+                    break
+                self._open.add(id(following))
+            else:
+                was_open = id(call) in self._open
+                self._open.discard(id(call))
+        if not was_open:
+            self.problem = "the evaluator judged a call twice or one that is not there"
+            return None
+        if call is None and self._level == "call" and isinstance(outcome, Scored):
+            self.problem = "the evaluator scored the trajectory where it declares to score calls"
+            return None
+        known = self._marks.get(id(outcome))
+        if known is not None:
+            return known[1]
+        self.problem = problem_of(outcome)
+        # `problem_of` has seen that it is an outcome.
+        return None if self.problem else (self._marks.mark(cast("Outcome", outcome)), None)
+
+    def silence(self) -> Outcome:
+        """Return the outcome where the evaluator yielded none."""
+        if self._level == "call":
+            return NotEvaluated(reason="no_calls", explanation="no call to judge")
+        return Errored(error_type="invalid_outcome", message="the evaluator yielded no outcome")
+
+
+def broken(error_type: str, message: str) -> Judged:
+    """Return the outcome of an evaluation that failed."""
+    return None, Errored(error_type=error_type, message=message)
+
+
+def raised(error: BaseException, caller: str) -> Errored:
+    """Return the outcome of an evaluator that raised, which the file `caller` had called.
+
+    The message of an exception may quote argument values: only its class is kept, and the innermost line in the evaluator's file.
+    """
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    called = [(file, line) for file, line in frames if file != caller]
+    lines = [line for file, line in called if file == called[0][0]]
+    where = f" ({PurePath(called[0][0]).name}, line {lines[-1]})" if lines else ""
+    return Errored(error_type=type(error).__name__[:MAX_TEXT], message=f"the evaluator raised an exception{where}")
+
+
+def problem_of(outcome: object) -> str:
+    """Return the fault of an outcome; a plug-in may have put anything into it, in spite of its types."""
+    match outcome:
+        case Scored():
+            explanation, is_exempt = cast("tuple[object, object]", (outcome.explanation, outcome.is_exempt))
+            if not _is_number(outcome.value) or not 0 <= outcome.value <= 1:
+                return "the evaluator gave a score that is not a number from 0 to 1"
+            if not isinstance(explanation, str) or not explanation:
+                return "the evaluator gave a score without an explanation"
+            if not isinstance(is_exempt, bool):
+                return "the evaluator gave something else for a truth value"
+            if not _are_parts(outcome.parts) or not _are_differences(outcome.differences):
+                return "the evaluator gave parts or differences of the wrong type"
+            return ""
+        case NotEvaluated(reason=first, explanation=second) | Errored(error_type=first, message=second):
+            if not _are_texts(first, second):
+                return "the evaluator gave something else for a text"
+        case _:
+            return "the evaluator yielded something that is not an outcome"
+    is_unknown = isinstance(outcome, NotEvaluated) and first not in _REASONS
+    return "the evaluator gave a reason that is not in the closed list" if is_unknown else ""
+
+
+def _are_texts(*words: object) -> bool:
+    return all(isinstance(word, str) for word in words)
+
+
+def _is_number(value: object) -> bool:
+    # NaN fails every comparison, and an integer may be larger than any float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
+
+
+def _are_parts(parts: object) -> bool:
+    # Nearly always a dict, of which an abstract class has to be asked at length.
+    if type(parts) is not dict and not isinstance(parts, Mapping):
+        return False
+    items = cast("Mapping[object, object]", parts)  # nothing is known about a plug-in's mapping
+    for name, figure in items.items():  # noqa: SIM110 (asked of each part of each score; `all` takes twice as long)
+        if not isinstance(name, str) or not _is_number(figure):
+            return False
+    return True
+
+
+def _are_differences(differences: object) -> bool:
+    if not isinstance(differences, tuple):
+        return False
+    for entry in cast("tuple[object, ...]", differences):  # nothing is known about a plug-in's tuple
+        if not isinstance(entry, Difference) or not _are_texts(entry.where, entry.rule):
+            return False
+        sides = cast("tuple[object, ...]", (entry.expected, entry.actual))
+        if not all(side is None or isinstance(side, Side) for side in sides):
+            return False
+    return True
+
+
+def cut(outcome: Outcome) -> Outcome:
+    """Copy a sound outcome of a plug-in into our own classes, without the rest of long texts and containers."""
+    return cast("Outcome", _cut(outcome))  # of the class that it had
+
+
+def _cut(value: object) -> object:
+    match value:
+        case str():
+            # Not by a method that a class of the plug-in may have in its place.
+            return str.__getitem__(value, slice(MAX_TEXT))
+        case Mapping():
+            items = cast("Mapping[object, object]", value).items()  # nothing is known about a plug-in's mapping
+            return {_cut(key): _cut(entry) for key, entry in islice(items, MAX_ENTRIES)}
+        case list() | tuple():
+            entries = [_cut(entry) for entry in cast("Sequence[object]", value)[:MAX_ENTRIES]]
+            return tuple(entries) if isinstance(value, tuple) else entries
+        case Struct():
+            own = next(one for one in (*OUTCOMES, Difference, Side) if isinstance(value, one))
+            make = cast("Callable[..., object]", own)  # its fields keep their types
+            return make(**{name: _cut(getattr(value, name)) for name in own.__struct_fields__})
+        case float():
+            return float(value)
+        case int() if not isinstance(value, bool):
+            return int(value)
+        case _:
+            return value

@@ -5,7 +5,7 @@ Expected calls become slots; actual calls get readable arguments.
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
@@ -25,7 +25,7 @@ from toolgauge.score.align import Item
 from toolgauge.score.equality import Identities
 from toolgauge.score.patterns import Globs
 
-# Names and globs; those that change state; `None` is all of them.
+# Names and globs, or all tools that change state; `None` is all tools.
 Tools: TypeAlias = tuple[str, ...] | Literal["writes"] | None
 FailedCalls: TypeAlias = Literal["count", "ignore"]
 
@@ -73,7 +73,7 @@ class CallSelection(BaseModel):
 
     judges_every_answer: ClassVar[bool] = False
 
-    # Which tools count: names and globs, or `writes` for those that change state.
+    # Which tools count: names and globs, or `writes` for tools that change state.
     tools: Tools = None
     # Whether calls that failed or were rejected count like any other.
     failed_calls: FailedCalls = "count"
@@ -88,7 +88,7 @@ class CallSelection(BaseModel):
         return Verdicts()
 
     def calls(self, trajectory: Trajectory) -> tuple[ToolCall, ...]:
-        """Pick the calls that count, in order: those that carry the structured answer only where `tools` names them."""
+        """Pick the calls that count, in order; calls that carry the structured answer count only where `tools` names them."""
         calls = trajectory.calls
         if trajectory.answer_tools and self.tools is None:
             answers = [name for name in trajectory.answer_tools if not self.judges_answers(name)]
@@ -122,13 +122,13 @@ class CallSelection(BaseModel):
 
 
 def without_code(trajectory: Trajectory, named: Collection[object] = ()) -> Trajectory:
-    """Leave out the calls of kind `code`, but for those of these names."""
+    """Leave out the calls of kind `code`, except calls of these names."""
     calls = tuple(call for call in trajectory.calls if call.kind == "tool" or call.name in named)
     return trajectory if len(calls) == len(trajectory.calls) else replace(trajectory, calls=calls)
 
 
 def nothing_to_judge(trajectory: Trajectory) -> NotEvaluated:
-    """Return the outcome without calls: none was made, or those that were made were not recorded."""
+    """Return the outcome without calls: none was made, or they were not recorded."""
     return hidden_calls(trajectory) if trajectory.hidden_turns else _NO_CALLS
 
 
@@ -167,7 +167,7 @@ def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
 
 
 def recorded_result(call: ToolCall, name: str = "the result") -> Json | NotEvaluated:
-    """Return the value of a result, a text where it is no JSON, or the outcome where it was not recorded as a whole."""
+    """Return the value of a result, text where it is not JSON, or the outcome where a part was not recorded."""
     result = call.result
     if isinstance(result, Recorded):
         return result.value
@@ -223,42 +223,10 @@ def first_names(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
-ScoreTurn: TypeAlias = Callable[[Sequence[ExpectedCall], Sequence[ToolCall]], Outcome]
-
 # Figures that are shares; all other parts are counts and add up over turns.
 _SHARES = frozenset(("in_time", "precision", "recall", "arguments"))
 _SHOWN_TURNS = 5
 _MAX_DIFFERENCES = 50
-
-
-def score_turns(trajectory: Trajectory, expected: Expected, calls: Sequence[ToolCall], score: ScoreTurn) -> Outcome:
-    """Score all calls at once, or turn by turn: then the mean over the turns that could be scored."""
-    if trajectory.hidden_turns:
-        return hidden_calls(trajectory)
-    if not expected.per_turn:
-        return score(expected.calls, calls)
-    turns = calls_by_turn(trajectory, calls, len(expected.turns))
-    if turns is None:
-        return NotEvaluated(
-            reason="incomplete",
-            explanation=f"{len(expected.turns)} user turns are expected and cannot be told apart in what was recorded",
-        )
-    outcomes: list[Outcome] = []
-    unseen = 0
-    for wanted, made in zip(expected.turns, turns, strict=True):
-        outcome = score(wanted, made)
-        if isinstance(outcome, NotEvaluated) and outcome.reason == "nothing_expected":
-            names = {call.name for call in wanted}
-            unseen += sum(call.name not in names for call in made)
-        outcomes.append(outcome)
-    # Mention calls in turns that stay out of the mean because nothing was expected in them.
-    outcome = mean_of_turns(outcomes)
-    if not unseen or isinstance(outcome, Errored):
-        return outcome
-    outcome = replace(outcome, explanation=f"{outcome.explanation}; {unseen} calls in user turns without expected ones")
-    if isinstance(outcome, NotEvaluated):
-        return outcome
-    return replace(outcome, parts={**outcome.parts, "unexpected": outcome.parts.get("unexpected", 0) + unseen})
 
 
 def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int) -> list[list[ToolCall]] | None:
@@ -282,8 +250,8 @@ def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int)
     return [list(calls)] if turns == 1 else None
 
 
-def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
-    """Make one outcome of those of the turns; turns that could not be scored stay out of the mean."""
+def _mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
+    """Make one outcome for all turns; turns that could not be scored stay out of the mean."""
     numbered = [(number, outcome) for number, outcome in enumerate(outcomes, 1) if isinstance(outcome, Scored)]
     if not numbered:
         unscored = [outcome for outcome in outcomes if isinstance(outcome, NotEvaluated)]
@@ -399,7 +367,7 @@ def make_sides(
 
 
 def readable_arguments(call: ToolCall) -> JsonObject | None:
-    """Return the arguments of a call; null is how some producers write that there are none."""
+    """Return the arguments of a call; some producers write null for no arguments."""
     content = call.arguments
     if not isinstance(content, Recorded):
         return None
@@ -429,15 +397,40 @@ class CallComparison(CallSelection):
     needs: ClassVar[Needs] = Needs(reference="calls", recent_offer=True)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome for the trajectory."""
+        """Yield one outcome for the trajectory: of all calls at once, or the mean over the user turns that could be scored."""
         if expected is None or not expected.names_calls:
             yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
-            return
+        elif trajectory.hidden_turns:
+            yield None, hidden_calls(trajectory)
+        elif expected.per_turn:
+            yield None, self._by_turn(expected, trajectory)
+        else:
+            wanted = self.expected_calls(expected.calls, trajectory)
+            yield None, self.compared(wanted, self.calls(trajectory), trajectory)
 
-        def score(wanted: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> Outcome:
-            return self.compared(self.expected_calls(wanted, trajectory), made, trajectory)
-
-        yield None, score_turns(trajectory, expected, self.calls(trajectory), score)
+    def _by_turn(self, expected: Expected, trajectory: Trajectory) -> Outcome:
+        turns = calls_by_turn(trajectory, self.calls(trajectory), len(expected.turns))
+        if turns is None:
+            explanation = f"{len(expected.turns)} user turns are expected and cannot be told apart in what was recorded"
+            return NotEvaluated(reason="incomplete", explanation=explanation)
+        outcomes: list[Outcome] = []
+        unseen = 0
+        for turn, made in zip(expected.turns, turns, strict=True):
+            wanted = self.expected_calls(turn, trajectory)
+            outcome = self.compared(wanted, made, trajectory)
+            if isinstance(outcome, NotEvaluated) and outcome.reason == "nothing_expected":
+                names = {call.name for call in turn}
+                unseen += sum(call.name not in names for call in made)
+            outcomes.append(outcome)
+        # Mention calls in turns that stay out of the mean because nothing was expected in them.
+        outcome = _mean_of_turns(outcomes)
+        if not unseen or isinstance(outcome, Errored):
+            return outcome
+        explanation = f"{outcome.explanation}; {unseen} calls in user turns without expected ones"
+        if isinstance(outcome, NotEvaluated):
+            return replace(outcome, explanation=explanation)
+        parts = {**outcome.parts, "unexpected": outcome.parts.get("unexpected", 0) + unseen}
+        return replace(outcome, explanation=explanation, parts=parts)
 
     @abstractmethod
     def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:

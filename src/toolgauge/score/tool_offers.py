@@ -1,8 +1,8 @@
-"""The tools on offer that a call is judged by: those of the agent run that made it, or the last ones that were recorded.
+"""The tools on offer that a call is judged by: its agent run's own, or the last recorded ones.
 
-Many producers record the tools in some traces only: the last offer of the same conversation stands in, else that of the same
-service, agents and version within an hour. Rule: in a trajectory of several agent runs, only for a run with the same agent and
-the same agents around it. Times are those of the trajectories. Bounded: for an offer that was forgotten, none stands in.
+Many producers record the tools in some traces only: the last offer of the same conversation replaces the missing one, else that of the
+same service, agents and version within an hour. Rule: in a trajectory of several agent runs, only for a run with the same agent and
+the same agents around it. Times are the trajectories' own. Bounded: a forgotten offer replaces none.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -13,19 +13,19 @@ from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import VERSION, SpanRef
 from toolgauge.model.trajectory import OfferSource, Run, ToolCall, Trajectory
 from toolgauge.settings import HOUR
 
-# What explanations add about an offer from elsewhere.
+# The remark in explanations about an offer from elsewhere.
 REMARKS: Mapping[OfferSource, str] = {
     "trace": "",
     "conversation": " (as last recorded in this conversation)",
     "service": " (as last recorded for this service)",
 }
-# What they add where registered tools stand in.
+# The remark about registered tools.
 REGISTERED = " (as registered)"
 _MAX_CONVERSATIONS = 5_000
 _MAX_SERVICES = 500
@@ -33,7 +33,7 @@ _MAX_AGENTS = 8
 _MAX_TOOLS = 1_000
 # Of agents around a run: as deep as paths of agents go.
 _MAX_DEPTH = 32
-# Of all offers together. Each is kept once for all that had it.
+# Of all offers together.
 _MAX_BYTES = 16 * 1024 * 1024
 _BYTES_PER_VALUE = 100
 _END = attrgetter("end_ns")
@@ -42,14 +42,7 @@ _Tools: TypeAlias = tuple[ToolDefinition, ...]
 _Key: TypeAlias = tuple[Hashable, ...]
 
 
-class _Shared(Struct):
-    """An offer that many refer to; without tools once it had to be forgotten."""
-
-    tools: _Tools | None
-    size_bytes: int
-
-
-# `agents` are those of a whole in any order, and those around a run from the outermost to its own.
+# `agents` of a whole are in any order, of a run from the outermost agent to its own.
 class _Part(Struct, frozen=True, gc=False):
     """A part of a trajectory that has an offer of its own: a run, or the whole where there are not several."""
 
@@ -69,7 +62,7 @@ class _Offer(Struct, frozen=True, gc=False):
 
     agents: tuple[str, ...]
     is_whole: bool
-    shared: _Shared
+    tools_key: _Key
     start_ns: int
     end_ns: int
 
@@ -78,14 +71,13 @@ class RecentOffers:
     """Remembers offers and fills them in where a trajectory has none."""
 
     def __init__(self) -> None:
-        # In order of use, the oldest first.
-        self._shared: dict[_Key, _Shared] = {}
+        # Tools that several offers share are kept once.
+        self._tools: LRUCache[_Key, _Tools] = LRUCache(_MAX_BYTES, _weight)
         self._by_conversation: LRUCache[_Key, tuple[_Offer, ...]] = LRUCache(_MAX_CONVERSATIONS)
         self._by_service: LRUCache[_Key, _Offer] = LRUCache(_MAX_SERVICES)
-        self._size_bytes = 0
 
     def completed(self, trajectory: Trajectory) -> Trajectory:
-        """Return the trajectory with offers where any can stand in; remember those that it has."""
+        """Return the trajectory with its missing offers filled in; remember its own."""
         parts = _parts(trajectory)
         # The offer of half a run may lack tools.
         if trajectory.incomplete is None:
@@ -94,9 +86,13 @@ class RecentOffers:
             for part in parts if len(parts) > 1 else ():
                 names = None if part.tools is None else tuple([tool.name for tool in part.tools])
                 offers.setdefault(part.agents, set()).add(names)
-            distinct = {part.agents: part for part in parts if len(parts) == 1 or len(offers[part.agents]) == 1}
-            for part in distinct.values():
-                self._remember(trajectory, part)
+            for part in parts:
+                is_clear = len(parts) == 1 or len(offers[part.agents]) == 1
+                # A model call without tools says little about others.
+                if part.tools and is_clear and len(part.tools) <= _MAX_TOOLS:
+                    self._remember(trajectory, part, part.tools)
+        if not self._tools:
+            return trajectory
         found = {part.run: found for part in parts if part.tools is None and (found := self._found(trajectory, part))}
         if not found:
             return trajectory
@@ -116,45 +112,34 @@ class RecentOffers:
         if trajectory.conversation_id is not None:
             known = self._by_conversation.get(_key(trajectory, trajectory.conversation_id), ())
             offers = [offer for offer in known if part.accepts(offer)]
-            tools = max(offers, key=_END).shared.tools if offers else None
+            tools = self._tools.get(max(offers, key=_END).tools_key) if offers else None
             if tools is not None:
                 return tools, "conversation"
         offer = None if trajectory.service is None else self._by_service.get(_key(trajectory, part.agents))
-        if offer is None or offer.shared.tools is None:
+        tools = None if offer is None else self._tools.get(offer.tools_key)
+        if offer is None or tools is None:
             return None
         apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
-        return (offer.shared.tools, "service") if apart_ns <= HOUR else None
+        return (tools, "service") if apart_ns <= HOUR else None
 
-    def _remember(self, trajectory: Trajectory, part: _Part) -> None:
-        # A model call without tools says little about others.
-        shared = self._kept(trajectory, part.tools) if part.tools and len(part.tools) <= _MAX_TOOLS else None
-        if shared is None:
-            return
-        offer = _Offer(part.agents, part.is_whole, shared, trajectory.start_ns, trajectory.end_ns)
+    def _remember(self, trajectory: Trajectory, part: _Part, tools: _Tools) -> None:
+        tools_key = _key(trajectory, *[tool.name for tool in tools])
+        known = self._tools.get(tools_key)
+        # The newest definitions count. A look at every schema of every trajectory would cost more than judging its calls.
+        if known is None or not all(map(is_, known, tools)):
+            try:
+                self._tools[tools_key] = tools
+            except ValueError:  # they are larger than all offers together may be
+                return
+        offer = _Offer(part.agents, part.is_whole, tools_key, trajectory.start_ns, trajectory.end_ns)
         if trajectory.conversation_id is not None:
             key = _key(trajectory, trajectory.conversation_id)
-            known = {one.agents: one for one in self._by_conversation.get(key, ())}
-            latest = max(offer, known.pop(offer.agents, offer), key=_END)
-            self._by_conversation[key] = (*known.values(), latest)[-_MAX_AGENTS:]
+            others = {one.agents: one for one in self._by_conversation.get(key, ())}
+            latest = max(offer, others.pop(offer.agents, offer), key=_END)
+            self._by_conversation[key] = (*others.values(), latest)[-_MAX_AGENTS:]
         if trajectory.service is not None:
             key = _key(trajectory, part.agents)
             self._by_service[key] = max(offer, self._by_service.get(key, offer), key=_END)
-
-    def _kept(self, trajectory: Trajectory, tools: _Tools) -> _Shared | None:
-        """Keep the tools, once for all that offer the same names; the newest definitions count."""
-        key = _key(trajectory, *[tool.name for tool in tools])
-        shared = self._shared.pop(key, None) or _Shared(None, 0)
-        # A look at every schema of every trajectory would cost more than judging its calls.
-        if shared.tools is None or not all(map(is_, shared.tools, tools)):
-            self._size_bytes -= shared.size_bytes
-            shared.tools, shared.size_bytes = tools, _weight(tools)
-            self._size_bytes += shared.size_bytes
-        self._shared[key] = shared
-        while self._size_bytes > _MAX_BYTES:
-            oldest = self._shared.pop(next(iter(self._shared)))
-            self._size_bytes -= oldest.size_bytes
-            oldest.tools, oldest.size_bytes = None, 0
-        return shared if shared.size_bytes else None
 
 
 def _parts(trajectory: Trajectory) -> list[_Part]:
@@ -162,17 +147,16 @@ def _parts(trajectory: Trajectory) -> list[_Part]:
     if len(runs) <= 1:
         return [_Part(runs[0].span if runs else None, trajectory.agents, is_whole=True, tools=trajectory.tools_offered)]
     by_span = {run.span: run for run in runs}
-    return [_Part(run.span, _agents_down_to(run, by_span), is_whole=False, tools=run.tools_offered) for run in runs]
-
-
-def _agents_down_to(run: Run, by_span: Mapping[SpanRef, Run]) -> tuple[str, ...]:
-    """Return the agents from the outermost to the run's own; "" stands for one without a name."""
-    agents: list[str] = []
-    at: Run | None = run
-    while at is not None and len(agents) < _MAX_DEPTH:
-        agents.append(at.agent or "")
-        at = None if at.above is None else by_span.get(at.above)
-    return tuple(reversed(agents))
+    parts: list[_Part] = []
+    for run in runs:
+        # From its own agent to the outermost; "" stands for one without a name.
+        agents: list[str] = []
+        at: Run | None = run
+        while at is not None and len(agents) < _MAX_DEPTH:
+            agents.append(at.agent or "")
+            at = None if at.above is None else by_span.get(at.above)
+        parts.append(_Part(run.span, tuple(reversed(agents)), is_whole=False, tools=run.tools_offered))
+    return parts
 
 
 def _key(trajectory: Trajectory, *of: Hashable) -> _Key:
@@ -219,7 +203,7 @@ class RunOffers:
         self._has_runs = bool(runs)
 
     def of(self, call: ToolCall) -> Sequence[Offer]:
-        """Return the offers, the one that decides first; the others may complete its schemas."""
+        """Return the offers: the first decides, the others may complete its schemas."""
         if call.run is None or not self._has_runs:
             return (*self._whole, *self._registered)
         own = self._by_run.get(call.run)
@@ -230,3 +214,26 @@ class RunOffers:
 
 def _offer(tools: Sequence[ToolDefinition], source: OfferSource) -> Offer:
     return Offer({tool.name: tool for tool in reversed(tools)}, REMARKS[source])
+
+
+class Schemas:
+    """Schemas of the tools on offer, by name; producers write them, so that nothing about their form is sure."""
+
+    __slots__ = ("_by_tool",)
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._by_tool: dict[str, JsonObject] = {}
+        for tool in trajectory.tools_offered or ():
+            if tool.parameters is not None:
+                self._by_tool.setdefault(tool.name, tool.parameters)
+
+    def required(self, tool: str) -> frozenset[str] | None:
+        """Return the arguments that the tool cannot do without; `None` where no list of them was seen."""
+        names = self._by_tool.get(tool, {}).get("required")
+        return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
+
+    def defaults(self, tool: str) -> JsonObject:
+        """Return the declared defaults of the tool's arguments."""
+        declared = self._by_tool.get(tool, {}).get("properties")
+        members = declared.items() if isinstance(declared, dict) else ()
+        return {name: one["default"] for name, one in members if isinstance(one, dict) and "default" in one}

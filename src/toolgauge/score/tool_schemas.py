@@ -83,9 +83,9 @@ def _each_leaf(value: Json) -> Iterator[Json]:
 
 
 def is_masked(violation: Violation, arguments: Json) -> bool:
-    """Return whether a mask stands in place of the value or name that breaks the rule, or of a value that the rule is about."""
+    """Return whether a mask replaces the value or name that breaks the rule, or a value that the rule compares."""
     if violation.is_missing:
-        # A masked name may be the one that is missing.
+        # A masked name may be the missing one.
         holder = value_at(arguments, violation.path[:-1])
         return isinstance(holder, dict) and any(map(is_mask, holder))
     if violation.kind == "unknown_arguments":
@@ -333,7 +333,7 @@ class ToolSchemas:
     def __init__(self, unknown: UnknownArguments) -> None:
         self._unknown: UnknownArguments = unknown
         self._known: LRUCache[str, tuple[ToolSchema | SchemaError, int]] = LRUCache(_MAX_CACHE_BYTES, itemgetter(1))
-        # By identity of what was written, which stays beside the schema so that nothing else can take its place in memory:
+        # By identity of the written schema, which is kept so that nothing else can take its place in memory:
         # offers repeat the same objects. Without it: a fifth more for the evaluator.
         self._newest: dict[int, tuple[JsonObject, ToolSchema]] = {}
 
@@ -364,7 +364,7 @@ class ToolSchemas:
 
 
 def _inner(schema: JsonObject, *keywords: str) -> list[JsonObject]:
-    """Return the schemas under some keywords: each a schema, a list of them, or schemas by name."""
+    """Return the schemas under some keywords, each of which holds a schema, a list, or schemas by name."""
     found: list[Json] = []
     for keyword in keywords:
         match schema.get(keyword):

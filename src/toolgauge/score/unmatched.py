@@ -1,6 +1,6 @@
 """Finds criteria that judge nothing: no trajectory matches, or no called tool is one that they name.
 
-A typing error in a glob is no error of the configuration, and a criterion without results looks like one without
+The configuration accepts a typing error in a glob, and a criterion without results looks like one without
 failures. Each is looked for until it matches, then not again before the next hour, so that what works costs nothing.
 """
 
@@ -16,7 +16,7 @@ from toolgauge.model.ports import needs_of
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Registered, When, applies, narrowed_to_agent, register
 from toolgauge.score.patterns import Globs, Place, read_place, values_at
-from toolgauge.score.rules import ArgumentRules, Ignore, Lenient
+from toolgauge.score.rules import ArgumentRules, Ignore, Lenient, compiled
 from toolgauge.score.selection import CallSelection, NamesTools
 from toolgauge.settings import HOUR
 
@@ -30,7 +30,7 @@ class Unmatched(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        """What it did not find, behind its name."""
+        """The end of a sentence about the criterion: the calls or trajectories that it did not find."""
         return f"found no call of its {self._naming}" if self.has_trajectories else "matched no trajectory"
 
     @property
@@ -113,7 +113,7 @@ class UnmatchedCriteria:
 
 
 def _conditions(registered: Registered) -> Iterator[tuple[str, Registered]]:
-    """Yield each condition of `when` as it is written, with a criterion that has no other; `scope` where there is none."""
+    """Yield each condition of `when` as it is written, with a criterion that has no other; `scope` for a criterion without conditions."""
     criterion, when = registered.criterion, registered.criterion.when
     globs = (("service", when.service), ("agent", when.agent), ("case", when.case))
     single = [(f"`when.{key}: {glob}`", replace(When(), **{key: glob})) for key, glob in globs if glob is not None]
@@ -137,7 +137,7 @@ def without_effect(criteria: Sequence[Criterion]) -> Iterator[str]:
             place = read_place(key)
             named = [call.args or {} for call in calls if place.tool.leads_to(call.name)]
             # These two count for arguments that nobody expects, too, unless the name is nearly that of an expected one.
-            is_optional = named and isinstance(rule.compiled(), Ignore | Lenient) and not _is_misspelled(place, named)
+            is_optional = named and isinstance(compiled(rule), Ignore | Lenient) and not _is_misspelled(place, named)
             if not is_optional and not any(values_at(arguments, place.steps) for arguments in named):
                 yield f"criterion `{criterion.name}` has a rule for `{key}`, which no expected call of it has"
 

@@ -42,7 +42,7 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.contracts import Contract, ToolKinds
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
-from toolgauge.service.judge_pool import judge_problems, require_judge
+from toolgauge.service.judge_pool import asks_judge, judge_problems, open_client
 from toolgauge.service.plug_in_evaluators import copied
 from toolgauge.settings import AS_WRITTEN
 
@@ -62,20 +62,12 @@ class EvaluatorFiles:
         self._is_closed = False
 
     def close(self) -> None:
-        """Run no file from here on but those that have run, and these not again."""
+        """Run no other file from here on, and the loaded ones not again."""
         self._is_closed = True
 
     def evaluator_class(self, named: EvaluatorFile) -> type[object]:
-        """Return the class; raise `ConfigError` where it cannot be had."""
-        module = self._module(named.path)
-        found: object = getattr(module, named.class_name, None)
-        if isinstance(found, type):
-            return cast("type[object]", found)  # narrowed from object
-        others = plugins.classes_of(module)
-        hint = suggestion(named.class_name, others) or "a class with `version`, `level` and `evaluate` is an evaluator"
-        raise ConfigError(f"no class called `{named.class_name}` in `{named.path}`", hint=hint)
-
-    def _module(self, path: Path) -> ModuleType:
+        """Return the class; raise `ConfigError` where its file or the class is missing or fails."""
+        path = named.path
         # `Path.resolve` raises where links lead round in a circle.
         key = Path(os.path.realpath(path))
         if key not in self._loaded:
@@ -86,14 +78,19 @@ class EvaluatorFiles:
                 self._loaded[key] = plugins.load_file(path)
             except ConfigError as error:
                 self._loaded[key] = error
-        loaded = self._loaded[key]
-        if isinstance(loaded, ConfigError):
-            raise loaded
-        return loaded
+        module = self._loaded[key]
+        if isinstance(module, ConfigError):
+            raise module
+        found: object = getattr(module, named.class_name, None)
+        if isinstance(found, type):
+            return cast("type[object]", found)  # narrowed from object
+        others = plugins.classes_of(module)
+        hint = suggestion(named.class_name, others) or "a class with `version`, `level` and `evaluate` is an evaluator"
+        raise ConfigError(f"no class called `{named.class_name}` in `{path}`", hint=hint)
 
 
 def checked_evaluator(made: object, name: str) -> Evaluator | JudgeEvaluator:
-    """Return an object as the evaluator that it is; raise `ConfigError` where it is none."""
+    """Return an object as an evaluator; raise `ConfigError` where it lacks a member of one."""
     fault = plugins.evaluator_fault(made)
     if fault is not None:
         raise ConfigError(f"evaluator `{name}` {fault}")
@@ -117,7 +114,8 @@ def load_configuration(
     problems += judge_problems(config, written, criteria)
     if problems:
         raise config_error(problems)
-    require_judge(config, criteria)
+    if config.judge is not None and asks_judge(criteria):
+        open_client(config.judge)  # Raises where its model does not exist
     return config, criteria
 
 
@@ -132,7 +130,7 @@ def load_for_replay(
     evaluators: EvaluatorFiles | None = None,
     sends: bool = False,
 ) -> tuple[Config, tuple[Criterion, ...]]:
-    """Load configuration and criteria, with those of further files and `written` ones.
+    """Load configuration and criteria, with the criteria of further files and `written` ones.
     `evaluators` remembers the files it has run. `OTEL_EXPORTER_OTLP_*` counts only where it `sends`.
     """
     config = load([Path(path) for path in paths], overrides, environment, sends=sends, criteria_files=criteria_files)
@@ -197,7 +195,7 @@ def default_criteria(
     defaults: Defaults | None = None, contracts: Mapping[str, Contract] | None = None
 ) -> tuple[Criterion, ...]:
     """Make the criteria that need no reference, as far as they are on; raise `ConfigError` with every problem found.
-    The one that judges by contracts is left out where no contract judges single calls.
+    The criterion that judges by contracts is left out where no contract judges single calls.
     """
     problems: list[Problem] = []
     files = EvaluatorFiles()
@@ -235,13 +233,20 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
         reference = Inline(entry.expected)
     elif entry.references is not None:
         reference = Lookup(entry.references.key, entry.references.cases)
-    missing = _missing(evaluator, reference)
+    needed = needs_of(evaluator).reference
+    has_none = isinstance(reference, NoReference)
+    inline = reference.expected if isinstance(reference, Inline) else None
+    missing = None
+    if needed == "answer" and (has_none or (inline is not None and inline.answer is None)):
+        missing = "`expected_output` or `reference`"
+    elif needed == "calls" and (has_none or (inline is not None and not inline.names_calls)):
+        missing = "`expected`, `expected_turns` or `reference`"
     if missing is not None:
         message = f"criterion `{entry.name}` has nothing that evaluator `{entry.evaluator}` could compare with"
         problems.append(criterion_problem(entry, message, f"give {missing}"))
         return None
-    # A file of references may be there for `when.case`.
-    if isinstance(reference, Inline) and needs_of(evaluator).reference == "none":
+    # A file of references may serve `when.case`.
+    if inline is not None and needed == "none":
         key = next(key for key in _COMPARED_BY if entry.node.child(key) is not None)
         message = f"criterion `{entry.name}` has `{key}`, which evaluator `{entry.evaluator}` compares nothing with"
         problems.append(criterion_problem(entry, message, f"{_COMPARED_BY[key]} compare with it", at=(key,)))
@@ -307,18 +312,6 @@ def _evaluator(
         problems.extend(parameter_problems(entry, cast("type[BaseModel]", loaded), error))
         return None
     return checked_evaluator(made, entry.evaluator)
-
-
-def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str | None:
-    """Name what would have to be given: an evaluator declares what it compares with."""
-    needed = needs_of(evaluator).reference
-    expected = reference.expected if isinstance(reference, Inline) else None
-    has_none = isinstance(reference, NoReference)
-    if needed == "answer" and (has_none or (expected is not None and expected.answer is None)):
-        return "`expected_output` or `reference`"
-    if needed == "calls" and (has_none or (expected is not None and not expected.names_calls)):
-        return "`expected`, `expected_turns` or `reference`"
-    return None
 
 
 def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvaluator:

@@ -1,27 +1,35 @@
 """Config -> the destinations: OTLP, Kafka, the recording, backends of scores, and the exporters that other packages bring."""
 
-from collections.abc import Sequence
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
 
 from toolgauge import plugins
-from toolgauge.backends.score_destination import ScoreDestination
+from toolgauge.backends.score_sender import ScoreDestination
+from toolgauge.backends.settings import BackendSettings
 from toolgauge.backends.vendors import backend_destination
 from toolgauge.config.model import Config, backends, extensions
 from toolgauge.export.destination import HOP_HEADER, Destination, exporter_destination, otlp_destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.recording_file import RecordingFile, Rotation
+from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.sender import Sender
 from toolgauge.export.settings import DestinationSettings
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.ports import Exporter
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.pipeline_factory import VERSION
-from toolgauge.settings import redacted_url
+from toolgauge.service.pipeline_factory import VERSION, redactor
+from toolgauge.settings import SECOND, redacted_url
 from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 USER_AGENT = f"toolgauge/{VERSION}"
 
 
 def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, ledger: Ledger = NO_LEDGER) -> FanOut:
-    """Make the destinations, or what stands in when there are none."""
+    """Make the outbox with all destinations."""
     others: list[Destination] = []
     kafka = config.exporters.kafka
     if kafka is not None:
@@ -48,7 +56,7 @@ def otlp_fan_out(exporters: Sequence[DestinationSettings], metrics: SelfMetrics,
 def renewed_destinations(
     config: Config, metrics: SelfMetrics, in_use: Sequence[Destination], *, hop_id: str, ledger: Ledger = NO_LEDGER
 ) -> list[Destination]:
-    """Make the destinations of OTLP and of scores, but keep those in use whose settings stay as they are, and all others."""
+    """Make the destinations of OTLP and of scores, but keep unchanged ones in use, and all others."""
     by_name = {destination.name: destination for destination in in_use if destination.is_of_otlp}
     by_backend = {each.name: each for each in in_use if isinstance(each, ScoreDestination)}
     destinations: list[Destination] = []
@@ -106,3 +114,73 @@ def announced_destinations(config: Config) -> list[str]:
         + tables
         + ([] if file is None else [f"the file `{file.path}` (requests as received)"])
     )
+
+
+# All spans of a backlog have arrived; a person waits.
+_LATE_NS = 30 * SECOND
+_TOGETHER = 100
+_LOOK_AGAIN_S = 0.1
+_CLOSING_S = 5.0
+
+
+class ScoreBacklog:
+    """Sends the scores of recorded traffic to backends, on the thread that scores: while `add` is called, and the rest at the end.
+    `on_wait` gets the number of waiting scores. Raises `StartError`."""
+
+    def __init__(
+        self, config: Config, to: Mapping[str, BackendSettings], on_wait: Callable[[int], None] = lambda _waiting: None
+    ) -> None:
+        metrics = SelfMetrics(MetricRegistry())
+        self._scores = metrics.scores
+        self._destinations: list[ScoreDestination] = []
+        for name, settings in to.items():
+            late = settings.late if "late" in settings.model_fields_set else min(settings.late, _LATE_NS)
+            patient = settings.model_copy(update={"late": late})
+            self._destinations.append(backend_destination(name, patient, metrics, USER_AGENT))
+        self._half_bytes = min(settings.queue.max_bytes for settings in to.values()) // 2
+        self._outbox = FanOut(self._destinations, metrics)
+        self._lines = ScoreLines(redactor(config), [settings.scores for settings in to.values()])
+        self._scorecards: list[Scorecard] = []
+        self._on_wait = on_wait
+        self._loop = asyncio.new_event_loop()
+
+    def __enter__(self) -> Self:
+        self._loop.run_until_complete(self._outbox.start())
+        return self
+
+    def __exit__(
+        self, error: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._put()
+                self._loop.run_until_complete(self._sent(at_most=0))
+                self._loop.run_until_complete(self._outbox.drain(_CLOSING_S))
+        finally:
+            self._loop.run_until_complete(self._outbox.close())
+            self._loop.close()
+
+    def add(self, scorecard: Scorecard) -> None:
+        """Send the scores of a scorecard; wait while the backends are behind."""
+        self._scorecards.append(scorecard)
+        if len(self._scorecards) >= _TOGETHER:
+            self._put()
+            self._loop.run_until_complete(self._sent(at_most=self._half_bytes))
+
+    def counts(self) -> dict[str, Counter[str]]:
+        """Count the scores of each backend by outcome, dropped ones by reason."""
+        counted = {each.name: Counter[str]() for each in self._destinations}
+        for (name, outcome, reason), count in self._scores.cells.items():
+            counted[name][reason or outcome] += int(count)
+        return counted
+
+    def _put(self) -> None:
+        scorecards, self._scorecards = self._scorecards, []
+        for outgoing in self._lines.requests(scorecards):
+            self._outbox.put(outgoing)
+
+    async def _sent(self, *, at_most: int) -> None:
+        await asyncio.sleep(0)
+        while any(each.queue.size_bytes > at_most for each in self._destinations):
+            self._on_wait(int(max(each.waiting for each in self._destinations)))
+            await asyncio.sleep(_LOOK_AGAIN_S)

@@ -1,34 +1,29 @@
 """Health and the admin endpoint, in the words of the Collector's health check extensions.
 
-Ready means: the ports are bound and the process is not stopping. An absent destination is no reason for a restart. The API
+Ready means: the ports are bound and the process is not stopping. An absent destination does not call for a restart. The API
 about regressions asks on loopback for a Host header of this machine (against DNS rebinding), elsewhere for a token.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from aiohttp import web
 from msgspec import UNSET, Struct, UnsetType
 
-from toolgauge.config.model import Admin, Config, ErrorPolicy
-from toolgauge.export.fan_out import FanOut
+from toolgauge.config.model import Admin, ErrorPolicy
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.outcomes import Level
-from toolgauge.model.ports import MessageReceiver
-from toolgauge.model.regressions import Arm, StreamStatus
 from toolgauge.net.auth import is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
 from toolgauge.net.settings import is_loopback
-from toolgauge.service.judge_pool import JudgePool
-from toolgauge.service.process import MemoryGuard
-from toolgauge.service.worker import Worker
+from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.watching import Watching
 from toolgauge.settings import split_address
-from toolgauge.state.journal import Journal
 
 Phase: TypeAlias = Literal["starting", "running", "stopping", "stopped"]
 Status: TypeAlias = Literal[
@@ -50,7 +45,7 @@ _OF_PHASE: Mapping[Phase, Status] = {
 _SEVERITY: Mapping[Status, int] = {"StatusRecoverableError": 1, "StatusPermanentError": 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ComponentHealth:
     """How one part fares; `error` is for people, `since_ns` wall-clock time of the last change."""
 
@@ -144,79 +139,22 @@ def _written(when_ns: int) -> str:
     return datetime.fromtimestamp(when_ns / 1e9, UTC).isoformat()
 
 
-def make_health(
-    config: Config,
-    outbox: FanOut,
-    memory: MemoryGuard,
-    worker: Worker,
-    judges: JudgePool,
-    *,
-    clock: Callable[[], int],
-    journal: Journal | None = None,
-    messages: MessageReceiver | None = None,
-) -> Health:
-    """Make the health of a service; `clock` is the service's, which never goes back."""
-    started_ns = clock()
-    stuck = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
-
-    def components() -> Mapping[str, ComponentHealth]:
-        now_ns = clock()
-        parts = _of_process(memory, started_ns)
-        parts["processor:scoring"] = _part(started_ns, stuck, worker.stuck_since_ns)
-        for name, off_ns in worker.criteria_off.items():
-            error = "switched off: its evaluator did not end in time; once it is mended, reload the configuration"
-            part = ComponentHealth(status="StatusPermanentError", since_ns=off_ns, error=error)
-            parts[f"processor:criterion/{name}"] = part
-        if judges.has_judges:
-            error, lasted_s = judges.trouble or (None, 0.0)
-            parts["processor:judge"] = _part(started_ns, error, now_ns - int(lasted_s * 1e9))
-        if journal is not None:
-            parts["extension:journal"] = _part(started_ns, *(journal.trouble or (None, None)))
-        if messages is not None:
-            parts["receiver:kafka"] = _part(started_ns, *(messages.trouble or (None, None)))
-        for destination in outbox.destinations:
-            refusing, outage = destination.health.refusing(), destination.health.now()
-            if refusing:
-                since_ns = now_ns - int(max(each.lasted_s for each in refusing) * 1e9)
-                error = ", ".join(f"{each.signal}: {each.reason}" for each in refusing)
-                part = ComponentHealth(status="StatusPermanentError", since_ns=since_ns, error=error)
-            elif outage is not None:
-                part = _part(started_ns, outage.reason, now_ns - int(outage.lasted_s * 1e9))
-            else:
-                part = _part(started_ns, None, None)
-            parts[f"exporter:{destination.name}"] = part
-        return parts
-
-    return _health(config, components, clock)
-
-
-def make_front_health(config: Config, memory: MemoryGuard, workers: Components, *, clock: Callable[[], int]) -> Health:
-    """Make the health of a front, with that of its workers."""
-    started_ns = clock()
-    return _health(config, lambda: {**workers(), **_of_process(memory, started_ns)}, clock)
-
-
-def _health(config: Config, components: Components, clock: Callable[[], int]) -> Health:
-    policy = config.admin.component_health if config.admin else ErrorPolicy()
-    return Health(clock=clock, components=components, policy=policy)
-
-
-def _of_process(memory: MemoryGuard, started_ns: int) -> dict[str, ComponentHealth]:
-    """Describe the receivers and the memory, which passes like an outage: a restart would only lose what waits."""
-    receiver = _part(started_ns, None, None)
+def parts_of_process(memory: MemoryGuard, started_ns: int) -> dict[str, ComponentHealth]:
+    """Describe the receivers and the memory, whose shortage passes like an outage: a restart would only lose spans that wait."""
     short = "memory is short (`memory.limit`): requests are refused with a retryable status"
-    limiter = _part(started_ns, short, memory.short_since_ns)
-    return {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver, "processor:memory_limiter": limiter}
+    return {
+        "receiver:otlp/grpc": part(started_ns),
+        "receiver:otlp/http": part(started_ns),
+        "processor:memory_limiter": part(started_ns, short, memory.short_since_ns),
+    }
 
 
-def _part(started_ns: int, error: str | None, since_ns: int | None) -> ComponentHealth:
+def part(started_ns: int, error: str | None = None, since_ns: int | None = None) -> ComponentHealth:
     """Describe a part that is well without an error, or without a time since when it has one."""
     if error is None or since_ns is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+        return ComponentHealth("StatusOK", started_ns)
+    return ComponentHealth("StatusRecoverableError", since_ns, error)
 
-
-Filters: TypeAlias = Mapping[str, str]  # By field of `Stream`; an empty text asks for streams without it
 
 _HEALTH = frozenset({"/", "/status"})
 _ACK = "/ack"
@@ -226,22 +164,6 @@ _BODY_TIMEOUT_S = 10.0
 # The worker is asked between two pieces of its work; one that is stuck would never answer.
 _ANSWER_TIMEOUT_S = 15.0
 _JSON = "application/json"
-
-
-class Watching(Protocol):
-    """Streams of scores, and the detectors that watch them. Its methods are called on the event loop."""
-
-    async def statuses(self) -> Sequence[StreamStatus]:
-        """Return what the detector of each stream knows."""
-        ...
-
-    async def arms(self) -> Sequence[Arm]:
-        """Return the observations of each stream by version."""
-        ...
-
-    async def acknowledge(self, filters: Filters) -> int:
-        """Accept the scores of the matching streams as their new normal; return how many streams matched."""
-        ...
 
 
 class _Filters(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -305,7 +227,7 @@ class AdminEndpoint(HttpEndpoint):
         watching = self._watching
         if watching is None:
             raise _Refused(404, "nothing is watched for regressions: `watch.enabled` is false")
-        filters: Filters = await _filters(request) if request.path == _ACK else {}
+        filters = await _filters(request) if request.path == _ACK else {}
         try:
             async with asyncio.timeout(self._answer_timeout_s):
                 match request.path:
@@ -331,8 +253,8 @@ class AdminEndpoint(HttpEndpoint):
             raise _Refused(403, "the Host header does not name this machine: ask `localhost`")
 
 
-async def _filters(request: web.BaseRequest) -> Filters:
-    """Read the fields of the streams; a page of another origin cannot send this content type without asking first."""
+async def _filters(request: web.BaseRequest) -> dict[str, str]:
+    """Read the fields of the streams, an empty text for streams without one; a page of another origin cannot send this content type without asking first."""
     if request.content_type != _JSON:
         raise _Refused(415, f"the body must be JSON: `Content-Type: {_JSON}`")
     body = b""

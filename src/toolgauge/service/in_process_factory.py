@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
-from toolgauge.export.open_incidents import IncidentLines
+from toolgauge.export.regression_events import IncidentLines
 from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans, trace_request
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing
@@ -60,7 +60,7 @@ class Push:
         return self._loop is None or not self.is_grpc
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Queue the request; False when there is no room."""
+        """Queue the request; False without room."""
         return self._destination.put(outgoing)
 
     def work(self, seconds: float) -> None:
@@ -68,7 +68,14 @@ class Push:
         if self._loop is None:
             self._loop = _Loop()
             self._loop.run_until_complete(self._destination.start())
-        self._loop.run_until_complete(self._send(seconds))
+        clock = self._loop.time
+        until = clock() + seconds
+
+        async def send() -> None:
+            while not self.is_idle and clock() < until:
+                await asyncio.sleep(_LOOK_AGAIN_S)
+
+        self._loop.run_until_complete(send())
 
     def close(self) -> None:
         """Stop at once; requests left are dropped and counted. May be called twice and without a start."""
@@ -76,12 +83,6 @@ class Push:
         if loop is not None:
             loop.run_until_complete(self._destination.close())
             loop.close()
-
-    async def _send(self, seconds: float) -> None:
-        clock = asyncio.get_running_loop().time
-        until = clock() + seconds
-        while not self.is_idle and clock() < until:
-            await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,6 @@ class InProcess(NoOutbox):
         self._clock = SteadyClock()
         registry = instruments.registry(self._clock)
         self.metrics = SelfMetrics(registry)
-        self.unread = self.metrics.spans_unread
         self._ways = ways
         self._faults = Faults(self.metrics)
         self._resource = Resource.get_empty()
@@ -132,9 +132,9 @@ class InProcess(NoOutbox):
             on_split=ignore_split,
         )
         instruments.observe(registry)
-        self._push = Push(ways.destinations, self.metrics) if ways.destinations else None
-        self._push_interval_ns = config.metrics.interval
-        self._next_push_ns = self._clock() + self._push_interval_ns
+        self.push = Push(ways.destinations, self.metrics) if ways.destinations else None
+        self._interval_ns = config.metrics.interval
+        self._next_push_ns = self._clock() + self._interval_ns
 
     def _regressed(self, regressions: Sequence[Regression]) -> None:
         log_incidents(regressions, self._incidents)
@@ -168,18 +168,8 @@ class InProcess(NoOutbox):
             if outgoing.signal == "logs" and (logger := self._ways.logger()) is not None:
                 emit_events(outgoing.body, logger)
                 return True
-            return self._push is None or self._push.put(outgoing)
+            return self.push is None or self.push.put(outgoing)
         return False
-
-    @property
-    def survives_fork(self) -> bool:
-        """Return whether a forked child can reach the destination."""
-        return self._push is None or self._push.survives_fork
-
-    @property
-    def works_without_threads(self) -> bool:
-        """Return whether the destination can be reached where Python starts no more threads."""
-        return self._push is None or not self._push.is_grpc
 
     def take(self, spans: Sequence[ReadableSpan]) -> None:
         """Read spans."""
@@ -190,7 +180,7 @@ class InProcess(NoOutbox):
             self._read(spans)
             read = True
         if not read and len(spans) > 1:
-            # One of them cannot be encoded. What was read before it is read again, and counts once.
+            # One of them cannot be encoded. The spans before it are read again, and count once.
             for span in spans:
                 with self._faults.survived():
                     self._read((span,))
@@ -203,7 +193,7 @@ class InProcess(NoOutbox):
 
     def work(self) -> float | None:
         """Do the due work; return the seconds until there is more to do, `None` when nothing is open."""
-        now, push = self._clock(), self._push
+        now, push = self._clock(), self.push
         busy = False
         with self._faults.survived():
             busy = self._pipeline.tick(now)
@@ -212,18 +202,18 @@ class InProcess(NoOutbox):
         if push is not None:
             with self._faults.survived():
                 if now >= self._next_push_ns:
-                    self._next_push_ns = now + self._push_interval_ns
-                    self._push_metrics(push)
+                    self._next_push_ns = now + self._interval_ns
+                    self._send_metrics(push)
                 push.work(0.05)
         if busy or (push is not None and not push.is_idle):
             return 0.0
         due = [
             at for at in (self._pipeline.next_due_ns, None if push is None else self._next_push_ns) if at is not None
         ]
-        # What is due and does not close yet is looked at again soon, not at once.
+        # A due trajectory that does not close yet is looked at again soon, not at once.
         return max(0.05, (min(due) - self._clock()) / 1e9) if due else None
 
-    def _push_metrics(self, push: Push) -> None:
+    def _send_metrics(self, push: Push) -> None:
         if self._ways.pushes_metrics() and not push.put(self._emitter.metrics(self._clock())):
             self.metrics.own_dropped.add(1, ("", "metrics", "queue_full"))
 
@@ -238,17 +228,17 @@ class InProcess(NoOutbox):
                 busy = self._pipeline.tick(now)
         with self._faults.survived():
             self._pipeline.flush()
-        push = self._push
+        push = self.push
         if push is not None:
             with self._faults.survived():
-                self._push_metrics(push)
+                self._send_metrics(push)
                 while not push.is_idle and until():
                     push.work(0.05)
         return not busy and (push is None or push.is_idle)
 
     def close(self) -> None:
         """Close the destinations. May be called twice."""
-        push, self._push = self._push, None
+        push, self.push = self.push, None
         if push is not None:
             with self._faults.survived():
                 push.close()

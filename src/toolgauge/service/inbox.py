@@ -6,7 +6,6 @@ Each side writes a number of its own, so that neither waits for a lock.
 import asyncio
 import queue
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -31,14 +30,14 @@ class Inbox:
         self.budget = ByteBudget(max_bytes)
 
     def put(self, request: Request) -> bool:
-        """Add a request; False when there is no room. One that is alone always fits."""
+        """Add a request; False without room. A request that is alone always fits."""
         is_put = self.budget.take(len(request.body) + _REQUEST_BYTES)
         if is_put:
             self._requests.put(request)
         return is_put
 
     async def put_in_time(self, request: Request, timeout_s: float) -> bool:
-        """Add a request as soon as there is room, after those that wait already; False when that takes too long."""
+        """Add a request as soon as there is room, in its turn; False when that takes too long."""
         is_put = await self.budget.take_in_time(len(request.body) + _REQUEST_BYTES, timeout_s)
         if is_put:
             self._requests.put(request)
@@ -56,7 +55,7 @@ class Inbox:
             return None
 
     def drain(self) -> Iterator[Request]:
-        """Take everything that is there; each request counts as done when the next one is taken."""
+        """Take all requests; each request counts as done when the next one is taken."""
         while not self._requests.empty():
             request = self.take(0)
             if request is not None:
@@ -69,7 +68,7 @@ class Inbox:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is nothing to take."""
+        """Return whether no request waits."""
         return self._requests.empty()
 
 
@@ -78,12 +77,8 @@ _LARGE_BYTES = 1024 * 1024
 _PATIENCE_S = 0.5
 
 
-# Called on the event loop with each request for which a sender is answered that it was taken.
-OnAccepted: TypeAlias = Callable[[Request], None]
-
-
 class Intake:
-    """Implements `model.delivery.Consumer` and `MessageConsumer`; belongs to the event loop."""
+    """Implements `model.delivery.Consumer` and `MessageConsumer`; belongs to the event loop. `on_accepted` gets accepted requests."""
 
     def __init__(
         self,
@@ -91,8 +86,8 @@ class Intake:
         inbox: Inbox,
         clock: Callable[[], int],
         ledger: Ledger,
-        journal: Journal | None = None,
-        on_accepted: OnAccepted = lambda _request: None,
+        journal: Journal | None,
+        on_accepted: Callable[[Request], None],
     ) -> None:
         self._on_accepted = on_accepted
         self._pipeline = pipeline

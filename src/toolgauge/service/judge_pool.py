@@ -13,11 +13,9 @@ from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem
-from toolgauge.judge.client import Client, ClientThread
-from toolgauge.judge.disabled import DisabledJudges
-from toolgauge.judge.inquiry import VerdictForm
+from toolgauge.judge.inquiry import Client, DisabledJudges, VerdictForm
 from toolgauge.judge.judge_model import JudgeModel
-from toolgauge.judge.judges import Judges
+from toolgauge.judge.judges import ClientThread, Judges
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.judging import Answers, Inquiry, JudgeEvaluator
 from toolgauge.model.trajectory import Trajectory
@@ -25,7 +23,7 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import JudgeMetrics
 from toolgauge.service.process import cancelled
 
-# What the client of `toolgauge.judges` stands on; the extra brings both.
+# The packages of the client of `toolgauge.judges`; the extra brings both.
 _EXTRA = ("pydantic_ai", "openai")
 _CLIENT = "pydantic_ai"
 
@@ -33,12 +31,6 @@ _CLIENT = "pydantic_ai"
 def asks_judge(criteria: Sequence[Criterion]) -> bool:
     """Return whether any criterion asks a judge."""
     return any(isinstance(criterion.evaluator, JudgeEvaluator) for criterion in criteria)
-
-
-def require_judge(config: Config, criteria: Sequence[Criterion]) -> None:
-    """Raise `ConfigError` when a criterion asks a judge and there is no such model."""
-    if config.judge is not None and asks_judge(criteria):
-        open_client(config.judge)
 
 
 def judge_problems(
@@ -63,7 +55,7 @@ def judge_problems(
 
 
 def open_client(settings: JudgeSettings) -> Client:
-    """Make the client; raise `ConfigError` when there is no such model."""
+    """Make the client; raise `ConfigError` when its model does not exist."""
     opener: Callable[..., Client] = plugins.load(plugins.JUDGES, _CLIENT)
     # Here, where nothing waits for it: the first question comes on the event loop.
     VerdictForm({})
@@ -84,7 +76,7 @@ def make_judges(settings: JudgeSettings, client: Client, metrics: JudgeMetrics, 
     return Judges(client, asker, settings, metrics)
 
 
-_HANDOVER_S = 300.0  # How long judges that go may take for what they were asked
+_HANDOVER_S = 300.0  # How long leaving judges may take for their open questions
 
 
 class JudgePool:
@@ -117,14 +109,14 @@ class JudgePool:
             self._loop.call_soon_threadsafe(self._put, trajectory, inquiries)
 
     def take(self) -> list[Answers]:
-        """Hand over what had been answered at the last `collect`; from any thread."""
+        """Hand over the answers of the last `collect`; from any thread."""
         taken: list[Answers] = []
         while self._answered:
             taken.append(self._answered.popleft())
         return taken
 
     def collect(self) -> None:
-        """Gather what has been answered since the last time, by whichever judges."""
+        """Gather the answers of all judges since the last time."""
         self._answered.extend(self._disabled.take())
         for judges in self._all():
             self._answered.extend(judges.take())
@@ -144,8 +136,16 @@ class JudgePool:
             await judges.start()
         gone, self._judges = self._judges, judges
         self._observe()
-        if gone is not None:
-            self._leaving[gone] = asyncio.create_task(self._retire(gone))
+        if gone is None:
+            return
+
+        async def retire() -> None:
+            await gone.drain(_HANDOVER_S)
+            await gone.close()
+            self._answered.extend(gone.take())
+            del self._leaving[gone]
+
+        self._leaving[gone] = asyncio.create_task(retire())
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until all that was put has been answered, for as long at most."""
@@ -159,12 +159,6 @@ class JudgePool:
         await cancelled(*self._leaving.values())
         await asyncio.gather(*(judges.close() for judges in self._all()))
         self.collect()
-
-    async def _retire(self, judges: Judges) -> None:
-        await judges.drain(_HANDOVER_S)
-        await judges.close()
-        self._answered.extend(judges.take())
-        del self._leaving[judges]
 
     def _all(self) -> Iterator[Judges]:
         if self._judges is not None:

@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from importlib.metadata import version
 from typing import TypeAlias
 
@@ -17,7 +16,7 @@ from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.keep import Keepers
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
-from toolgauge.judge.disabled import DisabledJudges
+from toolgauge.judge.inquiry import DisabledJudges
 from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
@@ -57,11 +56,11 @@ from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetric
 from toolgauge.watch.watcher import OnToolChanges, Watcher
 
 VERSION = version("toolgauge")
-# Spans of each scope that no dialect knows that are looked at whole.
+# So many spans of each scope that no dialect knows are looked at whole.
 _SAMPLES = 32
 _LOG = logging.getLogger("toolgauge")
 
-# How a recognizer is made; a replay may put one in its place that counts what it reads.
+# Makes a recognizer; a replay may count the readings of its own.
 MakeRecognizer: TypeAlias = Callable[[Sequence[Dialect], SelfMetrics, Collection[str]], Recognizer]
 
 
@@ -73,29 +72,6 @@ def _log_unmatched(unmatched: Unmatched) -> None:
         unmatched.keys,
         extra={"criterion": unmatched.criterion.name},
     )
-
-
-def _log_missing_parents(service: str | None) -> None:
-    _LOG.info(
-        "spans of service %s have parents that never arrived (traced elsewhere, or filtered out): its trajectories are scored "
-        "without them, `assemble.open_idle_timeout` after their last span",
-        service or "unknown",
-        extra={"service": service or ""},
-    )
-
-
-def _log_long_wait(throttle: Throttle, service: str | None, span: SpanRef) -> None:
-    if (suppressed := throttle.suppressed("")) is not None:
-        _LOG.warning(
-            "a trace of %s has waited %d m for span %s, which contains others (trace %s)%s: it still runs, or its producer never "
-            "ends it. Runs that end below a span that failed are scored, as incomplete",
-            service or "unknown service",
-            LONG_WAIT_NS // MINUTE,
-            span.span_id,
-            span.trace_id,
-            repetitions(suppressed),
-            extra={"service": service or ""},
-        )
 
 
 def _log_split(share: float) -> None:
@@ -171,14 +147,37 @@ def make_pipeline(
 def _assembler(
     config: Config, metrics: SelfMetrics, reader: Reader, scorer: Scorer, live_since_ns: int | None
 ) -> Assembler:
+    throttle = Throttle()
+
+    def log_missing_parents(service: str | None) -> None:
+        _LOG.info(
+            "spans of service %s have parents that never arrived (traced elsewhere, or filtered out): its trajectories are "
+            "scored without them, `assemble.open_idle_timeout` after their last span",
+            service or "unknown",
+            extra={"service": service or ""},
+        )
+
+    def log_long_wait(service: str | None, span: SpanRef) -> None:
+        if (suppressed := throttle.suppressed("")) is not None:
+            _LOG.warning(
+                "a trace of %s has waited %d m for span %s, which contains others (trace %s)%s: it still runs, or its producer "
+                "never ends it. Runs that end below a span that failed are scored, as incomplete",
+                service or "unknown service",
+                LONG_WAIT_NS // MINUTE,
+                span.span_id,
+                span.trace_id,
+                repetitions(suppressed),
+                extra={"service": service or ""},
+            )
+
     return Assembler(
         config.assemble,
         metrics,
         reader,
         conversations=scorer.gathers_conversations,
         live_since_ns=live_since_ns,
-        on_missing_parents=_log_missing_parents,
-        on_long_wait=partial(_log_long_wait, Throttle()),
+        on_missing_parents=log_missing_parents,
+        on_long_wait=log_long_wait,
     )
 
 
@@ -353,6 +352,6 @@ def emit_settings(config: Config) -> EmitSettings:
 
 
 def redactor(config: Config, *, show_values: bool | None = None) -> Redactor:
-    """Read the section `redact`; `show_values` stands in for its `values`."""
+    """Read the section `redact`; `show_values` replaces its `values`."""
     shows = config.redact.values == "show" if show_values is None else show_values
     return Redactor(show_values=shows, patterns=config.redact.patterns)

@@ -25,7 +25,7 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion
-from toolgauge.score.verdicts import cut, problem_of, raised
+from toolgauge.score.scorer import cut, problem_of, raised
 
 _T = TypeVar("_T")
 _LIMIT_S = 10.0
@@ -74,7 +74,7 @@ def copied(value: _T, known: dict[int, object] | None = None) -> _T:
 
 
 class _PlugIn:
-    """The common part of both kinds of evaluators; all other members are those of the evaluator itself."""
+    """The common part of both kinds of evaluators; all other members come from the evaluator itself."""
 
     def __init__(self, evaluator: Evaluator | JudgeEvaluator, on_off: Callable[[str], None], limit_s: float) -> None:
         self._evaluator = evaluator

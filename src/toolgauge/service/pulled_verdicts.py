@@ -1,4 +1,4 @@
-"""Reads people's verdicts from backends: once for a file of labels, or regularly as events like those that others send."""
+"""Reads people's verdicts from backends: once for a file of labels, or regularly as events like the ones of other senders."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -24,7 +24,7 @@ from toolgauge.service.process import cancelled
 from toolgauge.settings import SECOND
 
 _LOG = logging.getLogger("toolgauge")
-# Not ours: what has our scope is never read.
+# Not ours: records with our scope are never read.
 _SCOPE = "people"
 
 
@@ -53,7 +53,7 @@ def as_feedback(verdict: PersonVerdict) -> Feedback:
 class VerdictPuller:
     """Implements `model.ports.Receiver`: hands each new verdict to its consumer as the event `gen_ai.evaluation.result`.
 
-    Verdicts from before the start are known and not handed on: what they are about was scored by an earlier process.
+    Verdicts from before the start are known and not handed on: an earlier process scored their runs.
     """
 
     def __init__(self, config: Config, consumer: Consumer, clock: Callable[[], int]) -> None:

@@ -16,7 +16,7 @@ from toolgauge.backends.settings import VENDORS
 from toolgauge.config.load import FileState, Sources, empty_files
 from toolgauge.config.model import Config, backends
 from toolgauge.config.problems import Node, plain, spelled
-from toolgauge.judge.client import Client
+from toolgauge.judge.inquiry import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline.stages import Rules
 from toolgauge.score.criterion import Criterion
@@ -25,9 +25,8 @@ from toolgauge.service.destinations import renewed_destinations
 from toolgauge.service.judge_pool import asks_judge, make_judges, open_client
 from toolgauge.service.pipeline_factory import emit_settings, make_rules, redactor, watched_streams
 from toolgauge.service.process import Faults, beside
-from toolgauge.service.receiver_factory import check_messages, exchanged, make_receivers
 from toolgauge.service.runtime import Runtime
-from toolgauge.service.service import Service
+from toolgauge.service.service import Service, check_messages
 from toolgauge.service.workers.channel import Adopted, Kind
 from toolgauge.service.workers.front import Front, conversation_keys
 from toolgauge.settings import Section
@@ -67,7 +66,7 @@ class RuntimeReloader(ABC, Generic[_R]):
     ) -> None:
         self._service = service
         self._at_start = config
-        # The configuration that runs, which is not the wanted one where something could not be had.
+        # The running configuration, which differs from the wanted one where a part failed.
         self._config = config
         self._criteria = tuple(criteria)
         self._load = load
@@ -133,7 +132,7 @@ class RuntimeReloader(ABC, Generic[_R]):
         return Loaded(config=config, criteria=criteria, empty=frozenset(empty_files(self._files)))
 
     def _missing(self, loaded: Loaded) -> Iterator[str]:
-        """Name what was there and is gone without a word that it is meant to be."""
+        """Describe files, destinations and criteria that are gone, unless the configuration says that they should be."""
         for path in sorted(loaded.empty - self._empty):
             yield f"`{path}` is empty; write `{{}}` if it is to be"
         config, exporters = loaded.config, loaded.config.exporters
@@ -170,15 +169,9 @@ class RuntimeReloader(ABC, Generic[_R]):
         service, old, new = self._service, self._config.receivers, config.receivers
         if new.otlp == old.otlp:
             return new
+        before = {receiver.port for receiver in service.receivers}
         try:
-            made = make_receivers(
-                config, service.intake, metrics=service.metrics, hop_id=service.hop_id, budget=service.memory.reading
-            )
-            wanted = new.otlp.protocols
-            same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)
-            endpoints = (wanted.grpc.endpoint, wanted.http.endpoint)
-            before = {receiver.port for receiver in service.receivers}
-            service.receivers = await exchanged(service.receivers, made, endpoints=endpoints, same=same)
+            await service.exchange_receivers(old.otlp.protocols, config)
         except (ConfigError, StartError) as error:
             kept["receivers"] = error.message
             return old
@@ -331,9 +324,20 @@ _AT_START = (
 )
 
 
-def changed_keys(old: Config, new: Config) -> tuple[str, ...]:
+def changed_keys(old: Section, new: Section, path: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Name the keys whose values differ, in the order of the default file. Values may be secrets and are not named."""
-    return tuple(_differences(old, new, ()))
+    found: list[str] = []
+    # One of them may have a plug-in's section that the other has not.
+    fields = {**type(old).model_fields, **type(new).model_fields}
+    for name, field in fields.items():
+        before: object = getattr(old, name, None)
+        after: object = getattr(new, name, None)
+        here = (*path, field.alias or name)
+        if isinstance(before, Section) and isinstance(after, Section):
+            found += changed_keys(before, after, here)
+        elif _bare(before) != _bare(after):
+            found.append(spelled(here))
+    return tuple(found)
 
 
 def waits_for_start(key: str) -> bool:
@@ -343,19 +347,6 @@ def waits_for_start(key: str) -> bool:
     if section in ("receivers", "exporters") and name.partition(".")[0] not in ("", "otlp", *VENDORS):
         return True
     return any(key == known or key.startswith(f"{known}.") for known in _AT_START)
-
-
-def _differences(old: Section, new: Section, path: tuple[str, ...]) -> Iterator[str]:
-    # One of them may have a plug-in's section that the other has not.
-    fields = {**type(old).model_fields, **type(new).model_fields}
-    for name, field in fields.items():
-        before: object = getattr(old, name, None)
-        after: object = getattr(new, name, None)
-        here = (*path, field.alias or name)
-        if isinstance(before, Section) and isinstance(after, Section):
-            yield from _differences(before, after, here)
-        elif _bare(before) != _bare(after):
-            yield spelled(here)
 
 
 def _bare(value: object) -> object:
@@ -371,7 +362,7 @@ _MAX_NAMES = 5
 
 
 class ConfigWatch:
-    """Looks at the files that `find` finds, anew after each change. Make it before the configuration is loaded."""
+    """Looks at the files that `find` finds, which is called again after each change. Make it before the configuration is loaded."""
 
     def __init__(self, find: Callable[[], Sources]) -> None:
         self._find = find

@@ -6,21 +6,21 @@ Regressions are saved before they are announced, so that a restart knows them; o
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from toolgauge.export.failed_runs import notice_title
-from toolgauge.export.open_incidents import IncidentLines
-from toolgauge.export.webhooks import Webhooks
+from toolgauge.export.regression_events import IncidentLines
+from toolgauge.export.webhooks import Webhooks, notice_title
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus, ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
-from toolgauge.service.process import Faults, beside, cancelled
+from toolgauge.service.process import Faults, beside
 from toolgauge.settings import HOUR, MINUTE
+from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
 
 _LOG = logging.getLogger("toolgauge")
@@ -30,22 +30,11 @@ _SAVE_WITHIN_S = 2.0
 _T = TypeVar("_T")
 
 
-class WatchStore(Protocol):
-    """Where rows outlive the process. Raises `StateError` when they cannot be read or written; any thread may call."""
-
-    def load_watch(self) -> dict[bytes, bytes]:
-        """Return all rows."""
-        ...
-
-    def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes]) -> None:
-        """Write and delete these rows, all or none."""
-
-
 class OnWorker(Protocol):
     """Has the worker do something between two pieces of its own work."""
 
     async def __call__(self, work: Callable[[], _T]) -> _T:
-        """Return what came of it."""
+        """Return the result."""
         ...
 
 
@@ -73,19 +62,19 @@ _MAX_KNOWN = 10_000
 class Incidents(Struct):
     """An incident is a criterion that fails for one service, agent and tool, until an hour passes without it.
 
-    `left_out` counts incidents beyond those of a minute since the last one that was announced; each is announced when it fails again.
+    `left_out` counts incidents beyond the limit of a minute since the last one that was announced; each is announced when it fails again.
     """
 
     left_out: int = 0
     _minute_ns: int = 0
     _announced: int = 0
-    # When each incident was last heard of, the least recently first; announced runs stand beside them.
+    # When each incident was last heard of, the least recently first; announced runs are beside them.
     heard_ns: dict[tuple[str | None, ...], int] = {}
 
     def is_new(self, notice: Notice, now_ns: int) -> bool:
         """Return whether it begins an incident, and is to be announced."""
         incident = notice.service, notice.agent, notice.tool, notice.criterion
-        # The agent of a run that still goes on may not be known.
+        # The agent of an open run may not be known.
         run = notice.trace_id, notice.tool, notice.criterion
         last_ns = self.heard_ns.pop(incident, None)
         is_new = run not in self.heard_ns and (last_ns is None or now_ns - last_ns >= HOUR)
@@ -112,7 +101,7 @@ class Notifier:
         self._incidents = Incidents()
 
     def add(self, notices: Sequence[Notice]) -> None:
-        """Announce those that begin an incident."""
+        """Announce the runs that begin an incident."""
         for notice in notices:
             if not self._incidents.is_new(notice, self._clock()):
                 continue
@@ -132,7 +121,7 @@ class Watching:
         watcher: Watcher,
         metrics: WatchMetrics,
         *,
-        store: WatchStore | None,
+        store: StateStore | None,
         streams: Mapping[tuple[str, str], str],
         announce: Callable[[Sequence[Regression]], None],
         announce_tool_changes: Callable[[Sequence[ToolDefinitionChange]], None],
@@ -155,7 +144,7 @@ class Watching:
         self._clock = clock
         self._batches: asyncio.Queue[_Batch | None] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._task: asyncio.Task[None] | None = None
         self._on_worker: OnWorker | None = None
         # Rows that could not be written yet.
         self._unsaved: dict[bytes, bytes] = {}
@@ -195,25 +184,28 @@ class Watching:
             )
         self._on_worker = on_worker
         self._loop = asyncio.get_running_loop()
-        self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))
+        self._task = asyncio.create_task(self._work())
 
     async def stop(self) -> None:
         """Save and announce the rest. Works twice and without a start."""
-        if self._tasks:
-            work, saving = self._tasks
-            self._tasks = ()
-            await cancelled(saving)
-            await self._put_changes()
+        task, self._task = self._task, None
+        if task is not None:
+            # Announcements that are on their way from the worker go first.
+            await asyncio.sleep(0)
+            with self._faults.survived():
+                self._batches.put_nowait((*await self._ask(self._watcher.changes), None))
             self._batches.put_nowait(None)
-            await work
+            await task
 
     def regressed(self, regressions: Sequence[Regression]) -> None:
         """Have these saved and announced soon. Belongs to the worker."""
-        self._save_and(functools.partial(self._regressed, tuple(regressions)))
+        kept = tuple(regressions)
 
-    def _regressed(self, regressions: Sequence[Regression]) -> None:
-        log_incidents(regressions, self._lines)
-        self._announce(regressions)
+        def announce() -> None:
+            log_incidents(kept, self._lines)
+            self._announce(kept)
+
+        self._save_and(announce)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._count_tool_changes(changes, capped)
@@ -227,11 +219,11 @@ class Watching:
             self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
 
     async def statuses(self) -> Sequence[StreamStatus]:
-        """Describe all streams, those in alarm first."""
+        """Describe all streams, alarms first."""
         return await self._ask(self._watcher.statuses)
 
     async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
-        """Describe these streams over time, without those that are not watched."""
+        """Describe these streams over time, without streams that are not watched."""
         return await self._ask(lambda: self._watcher.histories(streams))
 
     async def arms(self) -> Sequence[Arm]:
@@ -239,24 +231,23 @@ class Watching:
         return await self._ask(self._watcher.arms)
 
     async def acknowledge(self, filters: Mapping[str, str]) -> int:
-        """Have the streams with these fields learn anew; return how many they are."""
+        """Have the streams with these fields learn a new normal; return their number."""
         return await self._ask(lambda: self._watcher.acknowledge(filters, self._clock()))
 
     async def _ask(self, question: Callable[[], _T]) -> _T:
         return question() if self._on_worker is None else await self._on_worker(question)
 
-    async def _put_changes(self) -> None:
-        with self._faults.survived():
-            changed, removed = await self._ask(self._watcher.changes)
-            self._batches.put_nowait((changed, removed, None))
-
-    async def _save_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(_SAVE_EVERY_S)
-            await self._put_changes()
-
     async def _work(self) -> None:
-        while (batch := await self._batches.get()) is not None:
+        while True:
+            batch: _Batch | None = {}, set(), None
+            try:
+                async with asyncio.timeout(_SAVE_EVERY_S):
+                    batch = await self._batches.get()
+            except TimeoutError:
+                with self._faults.survived():
+                    batch = (*await self._ask(self._watcher.changes), None)
+            if batch is None:
+                return
             changed, removed, announce = batch
             with self._faults.survived():
                 await self._save(changed, removed)
@@ -265,7 +256,7 @@ class Watching:
                     announce()
 
     async def _save(self, changed: Mapping[bytes, bytes], removed: set[bytes]) -> None:
-        """Write what changed, and what could not be written before."""
+        """Write the changed rows, and rows that could not be written before."""
         if self._store is None:
             return
         self._unsaved = {row: value for row, value in self._unsaved.items() if row not in removed} | dict(changed)

@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
+from toolgauge.model.delivery import Assignment, BrokerMessage
+from toolgauge.model.journal import ClosedId
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.trajectory_scoring import GivenUp
 from toolgauge.service.inbox import Inbox
@@ -22,7 +25,7 @@ _FLUSH_EVERY_NS = 500_000_000  # Each request to a destination costs as much as 
 
 
 class Worker:
-    """Runs the pipeline on a thread of its own from `start` to `end`."""
+    """Runs the pipeline on a thread of its own from `start` to `end`. Implements `model.ports.OpenTraces` for a broker's receiver."""
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class Worker:
         self._is_ending = False
         self._is_given_up = False
         self._finishing: asyncio.Future[None] | None = None
-        # Since when the worker has been at what it does; `None` while it waits.
+        # Since when the worker has been at its present work; `None` while it waits.
         self.busy_since_ns: int | None = None
         self.stuck_after_ns = _STUCK_AFTER_NS
 
@@ -72,19 +75,38 @@ class Worker:
         if self._thread is None or self._is_given_up:
             return work()
         outcome: Future[_T] = Future()
-
-        def do() -> None:
-            if not outcome.set_running_or_notify_cancel():
-                return
-            settle(outcome, work)
-
-        self.post(do)
+        self.post(partial(settle, outcome, work))
         return await asyncio.wrap_future(outcome)
 
     def post(self, work: Callable[[], None]) -> None:
         """Have the worker do this between two pieces of its own work, without waiting for it."""
         self._work.put(work)
         self._inbox.wake()
+
+    async def forget(self) -> int:
+        """Drop open trajectories of lost partitions; return how many."""
+        return await self.run(self._pipeline.forget)
+
+    async def remember(self, closed: Sequence[ClosedId], begun: Sequence[str]) -> None:
+        """Remember the traces that other processes closed, or had begun."""
+        await self.run(partial(self._pipeline.assembler.recovery.remember, closed, begun, self._clock()))
+
+    async def open_traces_of(self, messages: Sequence[BrokerMessage]) -> Sequence[tuple[str, Assignment]]:
+        """Return the open traces that need one of these messages, with their partitions."""
+        return await self.run(partial(self._pipeline.assembler.recovery.open_traces_of, messages))
+
+    def stall(self) -> None:
+        """Close nothing for want of messages, until `resume`."""
+        self.post(partial(self._pipeline.assembler.recovery.stall, self._clock()))
+
+    async def stalled(self) -> None:
+        """Do so now; return when the scores of closed traces are on their way."""
+        await self.run(partial(self._pipeline.assembler.recovery.stall, self._clock()))
+        await self.run(self._pipeline.flush)
+
+    def resume(self) -> None:
+        """Close traces again."""
+        self.post(partial(self._pipeline.assembler.recovery.resume, self._clock()))
 
     async def begin_to_finish(self, work: Callable[[], None], timeout_s: float) -> None:
         """Have this done when everything in the inbox has been read, or after so long."""
@@ -95,7 +117,7 @@ class Worker:
         self._finishing = asyncio.ensure_future(self.run(work))
 
     async def finished(self, timeout_s: float) -> None:
-        """Wait for what `begin_to_finish` was asked to do; raise `TimeoutError` when it takes too long."""
+        """Wait for the work of `begin_to_finish`; raise `TimeoutError` when it takes too long."""
         if self._finishing is not None:
             async with asyncio.timeout(timeout_s):
                 await asyncio.shield(self._finishing)
@@ -122,23 +144,25 @@ class Worker:
             self.busy_since_ns = None
             request = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
             now = self.busy_since_ns = self._clock()
-            # First what came first: work that closes everything would leave open what is in this request.
+            # In the order of arrival: work that closes everything would leave the spans of this request open.
             if request is not None:
                 with self._faults.survived(BaseException):
                     self._pipeline.process(request)
                 self._inbox.done(request)
-            self._do_posted()
+            while not self._is_given_up and not self._work.empty():
+                with self._faults.survived(BaseException):
+                    self._work.get_nowait()()
             if self._is_given_up:
                 return
             if self._inbox.is_empty or now >= next_tick:
                 with self._faults.survived(BaseException):
                     self._pipeline.egress.forward()
             if now >= next_tick or (is_due and request is None):
-                # Of a tick that fails, what failed is closed; whether more is due shows at the next one.
+                # A tick that fails has closed the failed trajectory; the next one shows whether more is due.
                 is_due = False
                 with self._faults.survived(BaseException):
                     try:
-                        # What waits in the inbox came in time: nothing closes as if it had not.
+                        # Requests in the inbox came in time: nothing closes as if they had not.
                         is_due = self._pipeline.tick(now if request is None else request.received_ns)
                     except GivenUp:
                         return
@@ -149,12 +173,3 @@ class Worker:
                 next_flush = now + _FLUSH_EVERY_NS
                 with self._faults.survived(BaseException):
                     self._pipeline.flush()
-
-    def _do_posted(self) -> None:
-        while not self._is_given_up:
-            try:
-                work = self._work.get_nowait()
-            except queue.Empty:
-                return
-            with self._faults.survived(BaseException):
-                work()

@@ -61,7 +61,7 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
                 raise malformed(f"its table `{table}` is damaged")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {sync}")
-        # Some builds write zeros over what is deleted: the journal would write everything twice.
+        # Some builds write zeros over deleted pages: the journal would write everything twice.
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_FILE_BYTES}")
         with transaction(connection):
@@ -74,7 +74,7 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
         used = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size") - free
         if free >= _MIN_FREE_BYTES and used <= _MAX_MOVED_BYTES:
             connection.execute("PRAGMA temp_store = MEMORY")
-            # It needs room for what is in use, which a full disk has not.
+            # It needs room for the used pages, which a full disk does not have.
             with suppress(sqlite3.OperationalError):
                 connection.execute("VACUUM")
     except BaseException:

@@ -1,20 +1,19 @@
-"""Writes the journal: requests that were acknowledged and are still needed.
+"""Writes the journal: acknowledged requests that are still needed.
 
-A thread writes changes in transactions: those that arrived while the disk wrote are written together (group commit), and
+A thread writes changes in transactions: changes that arrived while the disk wrote are written together (group commit), and
 changes without a waiting caller are gathered for some milliseconds. While the file cannot be written the service continues in
-memory and retries; then entries that were removed meanwhile are removed first, and those that came meanwhile are written.
+memory and retries; then it first removes the entries that were removed meanwhile, and writes the new ones.
 """
 
 import asyncio
 import itertools
 import logging
-import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from toolgauge.model.delivery import Source
 from toolgauge.model.errors import StartError, StateError
@@ -28,7 +27,7 @@ from toolgauge.state.unwritten import Unwritten
 
 _LOG = logging.getLogger("toolgauge.state")
 
-# The log file beside the database, and what is kept in memory of it, grow with a transaction.
+# The log file beside the database, and its index in memory, grow with a transaction.
 _MAX_GROUP_BYTES = 4 * 1024 * 1024
 _GATHER_S = 0.05
 # Of `max_bytes`, this part of requests that could not be written may be kept in memory until they can be.
@@ -45,13 +44,12 @@ _SECOND = 1_000_000_000
 _STALL = "the disk of the journal does not answer"
 # Sentence and reason of the refusal.
 STALLED = (_STALL, "journal_stalled")
-_Row = TypeVar("_Row")
 _Waiting: TypeAlias = asyncio.Future[None]
 _Pending: TypeAlias = tuple[JournalChange, _Waiting | None]
 
 
 class Journal:
-    """The journal of one process. Remembers at most `max_closed` closed ids; raises `StartError` for an unreadable store."""
+    """The journal of one process. Remembers at most `max_closed` closed ids; closes an unreadable store and raises `StartError`."""
 
     def __init__(
         self,
@@ -77,13 +75,14 @@ class Journal:
                 self.begun = journal_rows.count_start(connection, clock(), store.last_work)
                 self._stored = journal_rows.sizes(connection)
         except StateError as error:
+            store.close()
             raise StartError(str(error)) from error
         self._count(losses)
         # Since when requests have been received, by this process or those before it, without a pause of a minute.
         self.received_since_ns = self.begun.since_ns
         self._ids = itertools.count(self.begun.number * journal_rows.IDS_A_START)
         self._thread: threading.Thread | None = None
-        # Guards what follows.
+        # Guards the next six fields.
         self._changed = threading.Condition()
         self._awaited: deque[_Pending] = deque()
         self._submitted: deque[JournalChange] = deque()
@@ -97,7 +96,7 @@ class Journal:
         # Since when the current transaction is being written, by the monotonic clock.
         self._writing_since_s: float | None = None
         self._is_stall_logged = self._is_damaged = False
-        # Entries of an earlier process: how many were read, and the ids of those that are unreadable.
+        # Entries of an earlier process: how many were read, and the ids of unreadable ones.
         self._read = 0
         self._unreadable: list[int] = []
         self._missed = Group()
@@ -180,9 +179,7 @@ class Journal:
 
     def entries(self) -> Iterator[JournalEntry]:
         """Read an earlier process's entries in order of ids, counting corrupt ones; raise `StateError` for a corrupt list."""
-        for row in self._pages(
-            lambda connection, after: [(one.id, one) for one in journal_rows.entry_rows(connection, after)]
-        ):
+        for row in self._store.rows(journal_rows.entry_rows):
             try:
                 with self._store.reading() as connection:
                     body = journal_rows.body(connection, row)
@@ -202,22 +199,11 @@ class Journal:
 
     def closed_ids(self) -> Iterator[ClosedId]:
         """Read the ids that were closed, oldest first."""
-        return self._pages(journal_rows.closed_rows)
+        return self._store.rows(journal_rows.closed_rows)
 
     def shown_values(self) -> Iterator[ShownValues]:
         """Read the values that conversations have shown, the least recent ones first."""
-        return self._pages(journal_rows.shown_rows)
-
-    def _pages(self, read: Callable[[sqlite3.Connection, int], Iterable[tuple[int, _Row]]]) -> Iterator[_Row]:
-        """Read all rows, one page behind the other: other threads may read in between."""
-        after = -1
-        while True:
-            with self._store.reading() as connection:
-                page = list(read(connection, after))
-            if not page:
-                return
-            yield from (row for _, row in page)
-            after = page[-1][0]
+        return self._store.rows(journal_rows.shown_rows)
 
     def start(self) -> None:
         """Begin to write."""
@@ -239,7 +225,7 @@ class Journal:
         self._thread.start()
 
     def close(self) -> None:
-        """Write what was submitted and stop. Works twice and without a start, and gives up on a disk that hangs."""
+        """Write all submitted changes and stop. Works twice and without a start, and gives up on a disk that hangs."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -270,7 +256,7 @@ class Journal:
             _release(left)
 
     def _taken(self) -> list[_Pending] | None:
-        """Wait for changes and take those of one transaction: none when it is time for a sign of life, `None` at the end."""
+        """Wait for changes and take the changes of one transaction: none when it is time for a sign of life, `None` at the end."""
         until_s = time.monotonic() + (0.0 if self._can_catch_up else _ALIVE_EVERY_S)
         with self._changed:
             while not self._awaited and not self._is_closing:
@@ -320,7 +306,7 @@ class Journal:
         self._missed.add_missed(group, newest=self._stored.newest, max_closed=self._max_closed)
 
     def _is_written(self, group: Group) -> bool:
-        """Write the group; return False, and go on in memory, when that fails."""
+        """Write the group; return False, and continue in memory, when that fails."""
         now_s = time.monotonic()
         try:
             removed = self._write_rows(group, now_s)
@@ -380,7 +366,7 @@ class Journal:
         with self._store.transaction() as connection:
             removed = journal_rows.write(connection, group)
             if now_s >= self._alive_due_s:
-                journal_rows.write_alive(connection, self._clock())
+                connection.execute("UPDATE process SET alive_ns = ?", (self._clock(),))
             if now_s >= self._forget_due_s:
                 journal_rows.forget_closed(connection, self._clock() - self._closed_for_ns, self._max_closed)
                 journal_rows.forget_shown(connection, self._max_closed, _MAX_SHOWN_BYTES)
@@ -400,9 +386,9 @@ class Journal:
             self._failing_since_ns = self._clock()
 
     def _drop_appended_when_full(self, group: Group) -> None:
-        """Write no more requests into a full journal that is to go on in memory."""
+        """Write no more requests into a full journal that is to continue in memory."""
         is_full = self._is_full
-        # Our own stand for what they remove.
+        # Our own replace the requests that they remove.
         senders = [entry for entry in group.appended.values() if not entry.own] if is_full else []
         if senders:
             self._metrics.unwritten.add(len(senders), ("full",))
@@ -427,7 +413,16 @@ class Journal:
         self._missed.appended = {**self.unwritten.next(self._settings.max_bytes, own=True)}
         try:
             self._store.use_reserve()
-            if not self._is_open_again():
+            # A disk that cannot be read looks like a damaged file at first.
+            try:
+                self._store.reopen()
+                self._count(self._store.take_losses())
+                is_damaged = self._is_damaged and not self._store.is_whole(of_any_size=True)
+            except StateError as error:
+                if not error.is_damaged:
+                    raise
+                is_damaged = True
+            if is_damaged:
                 self._begin_again()
             self._write_rows(self._missed, time.monotonic())
             self._measure()
@@ -444,17 +439,6 @@ class Journal:
         text = "the journal can be written again: acknowledged spans are on disk again, those of %d requests from meanwhile soon"
         _LOG.warning(text, len(self.unwritten))
 
-    def _is_open_again(self) -> bool:
-        """Open the file again; return False when it is damaged. A disk that cannot be read looks the same at first."""
-        try:
-            self._store.reopen()
-            self._count(self._store.take_losses())
-            return not self._is_damaged or self._store.is_whole(of_any_size=True)
-        except StateError as error:
-            if not error.is_damaged:
-                raise
-            return False
-
     def _begin_again(self) -> None:
         """Begin an empty file in the place of a damaged one, whose requests are in memory only from here on."""
         needed = self._stored.entries - len(self._missed.removed)
@@ -463,7 +447,7 @@ class Journal:
         self.unwritten.set_aside(needed, self._stored.newest + 1)
         self._missed.removed.clear()
         with self._store.transaction() as connection:
-            # A later process does not know what has closed before.
+            # A later process does not know the traces that have closed before.
             journal_rows.write_since(connection, self._clock())
         self._measure()
 

@@ -6,7 +6,7 @@ An entry is a narrow row and a body of its own: marking or listing entries touch
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -46,9 +46,9 @@ CRASHES_SCHEMA = (
 EFFECTS_SCHEMA = ("ALTER TABLE shown ADD COLUMN effects BLOB NOT NULL DEFAULT x''",)
 # SDKs and Collectors repeat a request for a minute at least.
 SENDERS_WAIT_NS = 60_000_000_000
-# Each start has ids of its own, higher than those of all starts before it.
+# Each start has ids of its own, higher than the ids of all starts before it.
 IDS_A_START = 2**40
-# So many processes in a row may end at the same work before their entries go on unscored.
+# So many processes in a row may end at the same work before their entries leave unscored.
 MAX_CRASHES = 3
 _ROWS_A_QUERY = 1000
 # More were never counted: a damaged number, or id, must not leave the range of ids.
@@ -141,7 +141,7 @@ class Group:
 
 
 def write(connection: sqlite3.Connection, group: Group) -> Sizes:
-    """Write the group within a transaction; return what it removed. An entry may be there from a write that seemed to fail."""
+    """Write the group within a transaction; return the sizes of the removed entries. A write that seemed to fail may have written an entry before."""
     removed = _remove(connection, group.removed)
     grown = 0
     if group.appended:
@@ -258,11 +258,6 @@ def write_loss(connection: sqlite3.Connection) -> None:
     )
 
 
-def write_alive(connection: sqlite3.Connection, alive_ns: int) -> None:
-    """Write that the process runs, within a transaction."""
-    connection.execute("UPDATE process SET alive_ns = ?", (alive_ns,))
-
-
 def forget_closed(connection: sqlite3.Connection, before_ns: int, capacity: int) -> None:
     """Delete the oldest closed ids within a transaction, except those whose spans may be in an entry that is read again."""
     connection.execute(
@@ -273,7 +268,7 @@ def forget_closed(connection: sqlite3.Connection, before_ns: int, capacity: int)
 
 
 def forget_shown(connection: sqlite3.Connection, capacity: int, max_bytes: int) -> None:
-    """Delete the oldest conversations, within a transaction: those that are more than may be, in number and in bytes."""
+    """Delete the oldest conversations beyond a number and a size in bytes, within a transaction."""
     connection.execute("DELETE FROM shown WHERE number <= (SELECT max(number) FROM shown) - ?", (capacity,))
     connection.execute(
         "DELETE FROM shown WHERE number <= (SELECT max(number) FROM (SELECT number, sum(length(hashes) + length(effects))"
@@ -297,14 +292,14 @@ def shown_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int
         yield number, ShownValues(conversation=conversation, values=values)
 
 
-def entry_rows(connection: sqlite3.Connection, after: int) -> list[EntryRow]:
-    """Read the next entries behind an id."""
+def entry_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int, EntryRow]]:
+    """Read the next entries behind an id, with their ids."""
     rows = connection.execute(f"{_SELECT_ENTRIES} WHERE id > ? ORDER BY id LIMIT ?", (after, _ROWS_A_QUERY))
-    return [EntryRow(*row) for row in rows]
+    return ((row[0], EntryRow(*row)) for row in rows)
 
 
 def body(connection: sqlite3.Connection, row: EntryRow) -> bytes | None:
-    """Read the body of an entry; `None` when it is not what was written."""
+    """Read the body of an entry; `None` when it differs from the written one."""
     found: tuple[object] | None = connection.execute("SELECT body FROM bodies WHERE id = ?", (row.id,)).fetchone()
     content = found[0] if found is not None else None
     if isinstance(content, bytes) and len(content) == row.size and _checksum(row, content) == row.checksum:
@@ -322,12 +317,8 @@ def closed_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[in
         # Rows of a damaged page hold anything.
         with suppress(UnicodeDecodeError):
             if isinstance(key, bytes) and isinstance(closed_ns, int):
-                name, sampled = key.decode(*_ID_CODING), _sampled(written)
+                name, sampled = key.decode(*_ID_CODING), dict[str, SamplingDecision]()
+                with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                    if isinstance(written, bytes):
+                        sampled = msgspec.json.decode(written, type=dict[str, SamplingDecision])
                 yield number, ClosedId(id=name, scope=scope, closed_ns=closed_ns, sampled=sampled)
-
-
-def _sampled(written: object) -> Mapping[str, SamplingDecision]:
-    with suppress(msgspec.DecodeError, UnicodeDecodeError):
-        if isinstance(written, bytes):
-            return msgspec.json.decode(written, type=dict[str, SamplingDecision])
-    return {}

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from toolgauge.model.delivery import NO_ENTRY, Assignment, BrokerMessage, JournalRow, Outgoing, Signal, Source
@@ -38,7 +38,7 @@ class JournalWriter(Protocol):
 
 
 class _Claims(Struct, kw_only=True):
-    """Claims on one source. Each count begins with the one that holds the source until it has been read."""
+    """Claims on one source. Each count begins with one claim, which ends when the source has been read."""
 
     # Whether the journal knows that it is delivered.
     is_marked: bool
@@ -54,15 +54,12 @@ class Ledger:
 
     def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
+        self.begin_work = journal.begin_work
         self._claims: dict[Source, _Claims] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._claims)
-
-    def begin_work(self, subject: str) -> None:
-        """Note the run or request that is taken up next, for a process after a crash."""
-        self._journal.begin_work(subject)
 
     def keeps(self, entries: Sequence[Source]) -> bool:
         """Return whether a process that ends now leaves these sources to the next one."""
@@ -124,11 +121,11 @@ class Ledger:
 
     def settle(self, entries: Iterable[Source]) -> None:
         """End one delivery of each."""
-        self._submit(JournalChange(), *self._release(entries, deliveries=1, trajectories=0))
+        self._release(entries, JournalChange(), deliveries=1)
 
     def end_reading(self, source: Source) -> None:
         """End the claims of the reader: only claims made meanwhile keep the source."""
-        self._submit(JournalChange(), *self._release((source,), deliveries=1, trajectories=1))
+        self._release((source,), JournalChange(), deliveries=1, trajectories=1)
 
     def close(
         self,
@@ -138,15 +135,15 @@ class Ledger:
         shown: Sequence[ShownValues] = (),
     ) -> None:
         """Write closed trajectories with our requests about them and the values they showed, all or nothing; end their claims."""
-        released = self._release(entries, deliveries=0, trajectories=1)
-        self._submit(JournalChange(appended=own, closed=closed, shown=shown), *released)
+        self._release(entries, JournalChange(appended=own, closed=closed, shown=shown), trajectories=1)
 
     def _release(
-        self, entries: Iterable[Source], *, deliveries: int, trajectories: int
-    ) -> tuple[list[JournalRow], list[Source]]:
-        """Return the rows that are delivered, and the sources that are not needed any more."""
+        self, entries: Iterable[Source], change: JournalChange, *, deliveries: int = 0, trajectories: int = 0
+    ) -> None:
+        """End claims, and write the change with the delivered rows and the sources that are not needed any more."""
         delivered: list[JournalRow] = []
-        removed: list[Source] = []
+        rows: list[JournalRow] = []
+        messages: list[BrokerMessage] = []
         with self._lock:
             for source in entries:
                 claims = self._claims.get(source)
@@ -158,20 +155,18 @@ class Ledger:
                     continue
                 if not claims.trajectories:
                     del self._claims[source]
-                    removed.append(source)
+                    if isinstance(source, int):
+                        rows.append(source)
+                    else:
+                        messages.append(source)
                 elif not claims.is_marked and isinstance(source, int):
                     claims.is_marked = True
                     delivered.append(source)
-        return delivered, removed
-
-    def _submit(self, change: JournalChange, delivered: Sequence[JournalRow], removed: Sequence[Source]) -> None:
-        if removed or delivered or change.closed or change.appended or change.shown:
-            rows = [source for source in removed if isinstance(source, int)]
-            messages = [source for source in removed if not isinstance(source, int)]
+        if rows or messages or delivered or change.closed or change.appended or change.shown:
             self._journal.submit(replace(change, delivered=delivered, removed=rows, messages=messages))
 
 
-# A topic and the number of a partition of it.
+# A topic and the number of one of its partitions.
 TopicPart: TypeAlias = tuple[str, int]
 
 
@@ -185,13 +180,12 @@ class Committable(Struct, frozen=True):
     since_ns: int
 
 
-class _Partition:
+class _Partition(Struct):
     """The needed messages of one partition, with the time when each was read."""
 
-    def __init__(self, offset: int) -> None:
-        self.next_offset = offset
-        # In order of offsets. A dict would walk over all that was removed from its front.
-        self.needed: OrderedDict[BrokerMessage, int] = OrderedDict()
+    next_offset: int
+    # In order of offsets. A dict would walk over all that was removed from its front.
+    needed: OrderedDict[BrokerMessage, int] = field(default_factory=OrderedDict[BrokerMessage, int])
 
 
 class _Batch(Struct):
@@ -207,7 +201,7 @@ class OffsetJournal:
     def __init__(self, journal: JournalWriter | None) -> None:
         self._journal = journal
         self._own_ids = itertools.count(1)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._partitions: dict[TopicPart, _Partition] = {}
         self._undelivered: dict[JournalRow, _Batch] = {}
         self._closed: list[ClosedId] = []
@@ -234,7 +228,7 @@ class OffsetJournal:
             else:
                 self._closed.extend(closed)
             for message in change.messages:
-                self._done(message)
+                self.done(message)
             for row in change.removed:
                 if (batch := self._undelivered.pop(row, None)) is not None:
                     batch.undelivered.discard(row)
@@ -269,15 +263,16 @@ class OffsetJournal:
         with self._lock:
             self._partitions[topic, assignment.partition].next_offset = offset + 1
 
-    def done(self, message: BrokerMessage) -> None:
-        """Release a message."""
+    def done(self, message: BrokerMessage) -> _Partition | None:
+        """Release a message; return the partition that needed it, `None` without one."""
         with self._lock:
-            self._done(message)
+            part = self._partitions.get((message.topic, message.assignment.partition))
+            return None if part is None or part.needed.pop(message, None) is None else part
 
     def withdraw(self, message: BrokerMessage) -> None:
         """Read the newest message of its partition again: it was not taken."""
         with self._lock:
-            if (part := self._done(message)) is not None:
+            if (part := self.done(message)) is not None:
                 part.next_offset = message.offset
 
     def drop(self, assignment: Assignment) -> list[BrokerMessage]:
@@ -326,11 +321,6 @@ class OffsetJournal:
                     closed.extend(batch.closed)
                 self._undelivered.clear()
             return closed
-
-    def _done(self, message: BrokerMessage) -> _Partition | None:
-        """Return the partition that needed the message; `None` where it was not needed."""
-        part = self._partitions.get((message.topic, message.assignment.partition))
-        return None if part is None or part.needed.pop(message, None) is None else part
 
 
 class NoLedger(Ledger):

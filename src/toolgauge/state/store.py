@@ -1,8 +1,8 @@
 """The embedded store: one SQLite file in `state.directory`, opened by one process at a time.
 
 A save is one transaction: a process that is killed in the middle leaves the earlier state. A damaged file is kept under another
-name, and an empty one begun, because a running service is worth more. The detectors' rows are read and written here, those of
-the journal in `journal_rows`.
+name, and an empty one begun, because a running service is worth more. The detectors' rows are read and written here, the journal's
+rows in `journal_rows`.
 """
 
 import fcntl
@@ -15,12 +15,12 @@ import sqlite3
 import stat
 import threading
 import zlib
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from toolgauge.model.errors import InUseError, StartError, StateError
 from toolgauge.settings import file_path
@@ -29,6 +29,7 @@ from toolgauge.state.database import is_damage, transaction
 from toolgauge.state.settings import StateSettings, Sync
 
 _LOG = logging.getLogger("toolgauge.state")
+_Row = TypeVar("_Row")
 
 FILE_NAME = "toolgauge.sqlite3"
 LOCK_NAME = "toolgauge.lock"
@@ -42,9 +43,9 @@ _HOLDER_BYTES = 256
 _WORK_AT, _WORK_BYTES = 384, 16
 # The counts of changes of two files are farther apart.
 _SAME_FILE = range(2**32)
-# Enough for the log file beside the database and for what it brings into the database.
+# Enough for the log file beside the database and for its pages in the database.
 _RESERVE_BYTES = 16 * _MIB
-# Less than this, and what is written fills the disk at once: for the log file, and for that and the database.
+# With less than this, one write fills the disk: for the log file, and for that and the database.
 _LOG_FILE_ROOM = 8 * _MIB
 _ROOM = 32 * _MIB
 
@@ -89,6 +90,7 @@ class StateStore:
         self._connection: sqlite3.Connection | None = None
         # Of the directory, the lock, the database and its log.
         self._places: list[_Place | None] = []
+        self._note: _Note | None = None
         self._losses = Losses()
         self._in_memory = 0
         # The damaged file, or its log, that was kept.
@@ -96,12 +98,13 @@ class StateStore:
         try:
             directory.mkdir(mode=_OWNER_ENTERS, parents=True, exist_ok=True)
             self._holder = _locked(directory)
-            # What the process before was at when it ended.
+            # The work of the process before when it ended.
             self.last_work = os.pread(self._holder, _WORK_BYTES, _WORK_AT).strip(b"\0")
             self._write_work(bytes(_WORK_BYTES))
             try:
-                self._note = _noted(self._holder)
-                if self._note is not None:
+                *line, checksum = os.pread(self._holder, 128, _HOLDER_BYTES).split() or [b""]
+                if len(line) == len(_Note._fields) and checksum == b"%d" % zlib.crc32(b" ".join(line)):
+                    self._note = _Note(*map(int, line))
                     self._losses = Losses(self._note.known + self._note.in_memory, self._note.unknown)
                     if self._note.in_memory:
                         text = (
@@ -151,6 +154,17 @@ class StateStore:
         """Read; other threads wait meanwhile. Raise `StateError` when it cannot be read."""
         with self._lock, self._as_state_errors(what):
             yield self._usable(what)
+
+    def rows(self, read: Callable[[sqlite3.Connection, int], Iterable[tuple[int, _Row]]]) -> Iterator[_Row]:
+        """Read all rows of a table in order of their numbers, page by page: other threads may read in between."""
+        after = -1
+        while True:
+            with self.reading() as connection:
+                page = list(read(connection, after))
+            if not page:
+                return
+            yield from (row for _, row in page)
+            after = page[-1][0]
 
     def take_losses(self) -> Losses:
         """Return losses since the last call, earlier openings included. Raise `StateError` when the file cannot be read."""
@@ -203,7 +217,7 @@ class StateStore:
             self._connection = self._opened()
 
     def _write_again(self) -> None:
-        """Write the file, which was deleted or moved and is still open, at its path, unless something else is there."""
+        """Write the file, which was deleted or moved and is still open, at its path, unless another file has that path."""
         with self._lock, self._as_state_errors("written"):
             connection, before = self._usable("written"), self._places
             self.directory.mkdir(mode=_OWNER_ENTERS, exist_ok=True)
@@ -252,8 +266,19 @@ class StateStore:
         """Return whether there is room to write, apart from some that is kept for the time when the disk is full."""
         with suppress(StateError), self.reading("written") as connection:
             _, in_log, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            if in_log != done or not self._has_reserve():
+            if in_log != done:
                 return False
+            path = self.directory / RESERVE_NAME
+            if not path.exists():
+                try:
+                    descriptor = os.open(
+                        path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_READS_AND_WRITES
+                    )
+                    with os.fdopen(descriptor, "wb") as reserve:
+                        reserve.write(bytes(_RESERVE_BYTES))
+                except OSError:
+                    path.unlink(missing_ok=True)
+                    return False
             on_disk = shutil.disk_usage(self.directory).free
             return on_disk >= _LOG_FILE_ROOM and on_disk + database.free_bytes(connection) >= _ROOM
         return False
@@ -263,19 +288,6 @@ class StateStore:
         # On a disk that is read-only it stays.
         with suppress(OSError):
             (self.directory / RESERVE_NAME).unlink(missing_ok=True)
-
-    def _has_reserve(self) -> bool:
-        path = self.directory / RESERVE_NAME
-        if path.exists():
-            return True
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_READS_AND_WRITES)
-            with os.fdopen(descriptor, "wb") as reserve:
-                reserve.write(bytes(_RESERVE_BYTES))
-        except OSError:
-            path.unlink(missing_ok=True)
-            return False
-        return True
 
     def close(self) -> None:
         """Close the file and let another process have it. Works twice, and gives up on a disk that hangs."""
@@ -295,7 +307,7 @@ class StateStore:
         connection, self._connection = self._connection, None
         # Without the log, which SQLite removes.
         self._places = self._places[:3]
-        # What could not be written at the end is in the log beside the file, and is read from there.
+        # Pages that could not be written at the end are in the log beside the file, and are read from there.
         with suppress(sqlite3.Error):
             if connection is not None:
                 connection.close()
@@ -379,7 +391,7 @@ class StateStore:
         return connection
 
     def _count_losses(self, connection: sqlite3.Connection) -> None:
-        """Compare the file with what was noted of it; count and log missing entries."""
+        """Compare the file with its note; count and log missing entries."""
         written, expected = journal_rows.counts(connection)
         found, note = journal_rows.sizes(connection).entries, self._note
         is_other = note is not None and written - note.written not in _SAME_FILE
@@ -405,24 +417,23 @@ class StateStore:
     def _write_note(self, written: int, entries: int) -> None:
         self._note = _Note(written, entries, *self._losses, self._in_memory)
         line = " ".join(map(str, self._note))
-        # On a disk without room the note is older than the file, which is no damage.
+        # On a disk without room the note is older than the file, which does not count as damage.
         with suppress(OSError):
             os.pwrite(self._holder, f"{line} {zlib.crc32(line.encode())}\n".encode().ljust(128), _HOLDER_BYTES)
 
     def _found_places(self) -> list[_Place | None]:
-        return [
-            _place(path) for path in (self.directory, self.directory / LOCK_NAME, self._path, Path(f"{self._path}-wal"))
-        ]
-
-
-def _place(path: Path) -> _Place | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    # SQLite cuts its log to this size; a directory has any.
-    is_directory = stat.S_ISDIR(found.st_mode)
-    return _Place(found.st_dev, found.st_ino, 0 if is_directory else min(found.st_size, database.MAX_LOG_FILE_BYTES))
+        places: list[_Place | None] = []
+        for path in (self.directory, self.directory / LOCK_NAME, self._path, Path(f"{self._path}-wal")):
+            try:
+                found = path.stat()
+            except OSError:
+                places.append(None)
+                continue
+            # SQLite cuts its log to this size; a directory has any.
+            is_directory = stat.S_ISDIR(found.st_mode)
+            least = 0 if is_directory else min(found.st_size, database.MAX_LOG_FILE_BYTES)
+            places.append(_Place(found.st_dev, found.st_ino, least))
+        return places
 
 
 def _size(path: Path) -> int:
@@ -431,13 +442,6 @@ def _size(path: Path) -> int:
 
 def _differs(before: _Place | None, now: _Place | None) -> bool:
     return before is None or now is None or before[:2] != now[:2] or now.min_bytes < before.min_bytes
-
-
-def _noted(holder: int) -> _Note | None:
-    *line, checksum = os.pread(holder, 128, _HOLDER_BYTES).split() or [b""]
-    if len(line) != len(_Note._fields) or checksum != b"%d" % zlib.crc32(b" ".join(line)):
-        return None
-    return _Note(*map(int, line))
 
 
 def _locked(directory: Path) -> int:

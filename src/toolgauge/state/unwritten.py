@@ -12,12 +12,11 @@ from toolgauge.state.journal_rows import Group
 
 
 class Unwritten:
-    """Keeps requests until they can be written, up to `max_bytes`; of those beyond it only the ids, as they cannot be written."""
+    """Keeps requests until they can be written, up to `max_bytes`; beyond it only the ids of requests, which cannot be written."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        # Of those that can be written.
-        self.size_bytes = 0
+        self.size_bytes = 0  # Of the requests that can be written
         self._entries: dict[int, JournalEntry | None] = {}
         # How many requests of damaged files are still needed, and an id that is higher than theirs.
         self._set_aside, self._set_aside_below = 0, 0
@@ -30,7 +29,7 @@ class Unwritten:
         return entry_id in self._entries or entry_id < self._set_aside_below
 
     def add(self, entries: Iterable[JournalEntry], delivered: Iterable[int] = ()) -> None:
-        """Add requests that could not be written, and mark those that are delivered."""
+        """Add requests that could not be written, and mark the `delivered` ones."""
         for entry in entries:
             is_kept = self.size_bytes + len(entry.body) <= self._max_bytes
             self.size_bytes += len(entry.body) if is_kept else 0

@@ -33,7 +33,7 @@ _ABSENT, _MORE_VALUES = 0, MAX_VALUES
 _OTHER = "_OTHER"
 # Observations before the onset, without which nothing can be compared, and the part of all that may be since then.
 _LEAST_BEFORE, _MOST_SINCE = 20, 0.75
-# A value is looked at when it became more frequent by this part; so many at most, and they have to account for this part of the drop.
+# Values that became more frequent by this part are compared, so many at most; they must account for this part of the drop.
 _LEAST_RISE, _MAX_TRIED, _LEAST_PART = 0.03, 6, 0.25
 # By simulation (`tools.bench.causes`): the logarithm of the likelihood ratio from which a property counts as a cause, what that of
 # errors has to be more, as few of them are before a drop, and how much rarer two causes are than one.
@@ -50,9 +50,9 @@ _PRIOR = 2 * lgamma(0.5)
 
 
 class _Column(Struct, array_like=True):
-    """The values of one property: an observation has the place of its value, from 1, or 0 where it has none.
+    """The values of one property: an observation has the index of its value, from 1, or 0 without a value.
 
-    `newest` is the last value, and `place` its place.
+    `newest` is the last value, and `place` its index.
     """
 
     values: list[str]
@@ -114,7 +114,7 @@ class NewestObservations:
             self._columns = {name: column for name, column in columns.items() if any(column.places)}
 
     def causes(self, since_onset: int) -> tuple[Cause, ...]:
-        """Return what explains the drop `since_onset` observations ago, at most three, the likeliest first."""
+        """Return at most three explanations of the drop `since_onset` observations ago, the likeliest first."""
         scores = [score / _SCALE for score in self._scores]
         # A drop that is slow to be noticed may begin before them all.
         onset = len(scores) - min(max(since_onset, 1), int(_MOST_SINCE * len(scores)))
@@ -131,11 +131,16 @@ class NewestObservations:
         found = [*leading, *[one for one in found if one.name not in {leads.name for leads in leading}]]
         groups: list[list[_Candidate]] = []
         for one in sorted(found, key=lambda one: (bool(leading) and is_behaviour(one.name), -one.evidence)):
-            like = next((group for group in groups if _are_alike(group[0], one)), None)
-            if like is None:
-                groups.append([one])
+            for group in groups:
+                # Alike: the new values are of nearly the same conversations.
+                both = [(known, new) for _, known, new in _shared(group[0], one)]
+                new = len([pair for pair in both if True in pair])
+                apart = len([pair for pair in both if True in pair and False in pair])
+                if new > 0 and apart <= max(1, _MOST_APART * new):
+                    group.append(one)
+                    break
             else:
-                like.append(one)
+                groups.append([one])
         return tuple([self._cause(group, scores, onset) for group in groups[:_MAX_CAUSES]])
 
     def _leading(self, behaviour: Sequence["_Candidate"], scores: Sequence[float], onset: int) -> list["_Candidate"]:
@@ -216,11 +221,18 @@ class _Candidate(Struct):
     evidence: float
 
 
+def _shared(one: _Candidate, other: _Candidate) -> list[tuple[int, bool, bool]]:
+    """Return the observations that have both properties, and whether each has new values of either."""
+    known = dict(zip(one.places, one.is_new, strict=True))
+    pairs = zip(other.places, other.is_new, strict=True)
+    return [(place, known[place], new) for place, new in pairs if place in known]
+
+
 def _explains(other: _Candidate, one: _Candidate) -> bool:
-    known = dict(zip(other.places, other.is_new, strict=True))
-    both = [(place, new) for place, new in zip(one.places, one.is_new, strict=True) if place in known]
-    is_new = [known[place] for place, _ in both]
-    return 0 < sum(is_new) < len(both) and _evidence([1.0 - new for _, new in both], is_new) >= _LEAST_EVIDENCE
+    both = _shared(other, one)
+    is_new = [new for _, new, _ in both]
+    scores = [1.0 - new for *_, new in both]
+    return 0 < sum(is_new) < len(both) and _evidence(scores, is_new) >= _LEAST_EVIDENCE
 
 
 def _change(name: str, before: str | None, after: str) -> Change:
@@ -329,11 +341,3 @@ def _other_mix(values: Sequence[int], none: int, drops: Sequence[float]) -> floa
                 ratios.append(2 * exp(ratio) * chances[place])
     mean = sum(ratios) / max(len(tried), 1) / sum(chances)
     return log(mean) if mean else 0.0
-
-
-def _are_alike(one: _Candidate, other: _Candidate) -> bool:
-    """Return whether two properties have new values for nearly the same conversations."""
-    mine = dict(zip(one.places, one.is_new, strict=True))
-    both = [(mine[place], new) for place, new in zip(other.places, other.is_new, strict=True) if place in mine]
-    new = len([pair for pair in both if True in pair])
-    return new > 0 and len([pair for pair in both if True in pair and False in pair]) <= max(1, _MOST_APART * new)

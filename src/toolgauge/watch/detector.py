@@ -21,7 +21,7 @@ ODDS = tuple(1.3 * (6 / 1.3) ** (k / 11) - 1 for k in range(12))
 SUSPICION = 20.0
 _PACKED = struct.Struct(f"<{2 * len(ODDS) + 3 * (len(ODDS) + 1)}d")
 
-# How many observations there were, the sum of their scores, and that of the baselines of their strata.
+# The number of observations, the sum of their scores, and the sum of the baselines of their strata.
 Sums: TypeAlias = tuple[float, float, float]
 
 
@@ -31,7 +31,7 @@ class Bets:
     A bet multiplies its stake by (1 + loss (r - 1)) / (1 + mean loss (r - 1)), which is expected to be at most 1 unless the loss is higher
     than stated. `evidence` is the mean over the odds of the sums over all starts, each with the part of a false alarm that its
     observation may cost (Shiryaev and Roberts: it is 1 on average no sooner than these parts together are); `ratio` that of the best
-    start, `since_onset` what came after it. `guard` is up unless the newest are in order.
+    start, `since_onset` sums the observations after it. `guard` is up unless the newest are in order.
     """
 
     __slots__ = ("evidence", "paths", "ratio", "stakes", "starts", "totals")
@@ -47,7 +47,7 @@ class Bets:
         self.starts = [self.totals] * len(ODDS)
 
     def bet(self, stake: float, loss: float, mean_loss: float, score: float, expected: float) -> None:
-        """Bet `stake` that the loss is above its stated mean; score and baseline are what `since_onset` sums up."""
+        """Bet `stake` that the loss is above its stated mean; `since_onset` sums up score and baseline."""
         count, scores, baselines = self.totals
         self.totals = totals = (count + 1, scores + score, baselines + expected)
         stakes, paths = self.stakes, self.paths
@@ -95,28 +95,24 @@ def interval(mean: float, count: float) -> tuple[float, float]:
     if not count:
         return 0.0, 1.0
     limit = math.log(40) / count
-    return _where(mean, 0.0, limit), _where(mean, 1.0, limit)
+    return _bound(mean, 0.0, limit), _bound(mean, 1.0, limit)
 
 
-def _where(mean: float, end: float, limit: float) -> float:
-    """The value between the mean and the end from which on the divergence is above the limit."""
+def _bound(mean: float, end: float, limit: float) -> float:
+    """Return the value between the mean and the end from which on the divergence is above the limit."""
     near, far = mean, end
     for _ in range(40):
         middle = (near + far) / 2
-        if _divergence(mean, middle) > limit:
+        divergence = 0.0
+        if mean > 0:
+            divergence += math.inf if middle <= 0 else mean * math.log(mean / middle)
+        if mean < 1:
+            divergence += math.inf if middle >= 1 else (1 - mean) * math.log((1 - mean) / (1 - middle))
+        if divergence > limit:
             far = middle
         else:
             near = middle
     return far
-
-
-def _divergence(mean: float, other: float) -> float:
-    divergence = 0.0
-    if mean > 0:
-        divergence += math.inf if other <= 0 else mean * math.log(mean / other)
-    if mean < 1:
-        divergence += math.inf if other >= 1 else (1 - mean) * math.log((1 - mean) / (1 - other))
-    return divergence
 
 
 class Stratum:
@@ -272,21 +268,25 @@ class Detector:
 
     def observe(self, parts: Mapping[str, tuple[float, int]]) -> bool:
         """Add one observation, sum and number of its scores by stratum; true when it raises an alarm."""
-        if not parts or not all(count >= 1 and 0 <= total <= count for total, count in parts.values()):
-            raise ValueError("an observation needs scores between 0 and 1")
         # Strata beyond the most that are kept are one.
         found: dict[Stratum, tuple[float, int]] = {}
+        scores, number = 0.0, 0
         for name, (total, count) in parts.items():
-            stratum = self._stratum(name)
-            before, number = found.get(stratum, (0.0, 0))
-            found[stratum] = (before + total, number + count)
-        number = sum(count for _, count in found.values())
-        for stratum, (_, count) in found.items():
+            if count < 1 or not 0 <= total <= count:
+                number = 0
+                break
+            stratum = self._named.get(name) or self._stratum(name)
+            before, earlier = found.get(stratum, (0.0, 0))
+            found[stratum] = (before + total, earlier + count)
+            scores, number = scores + total, number + count
+        if not number:
+            raise ValueError("an observation needs scores between 0 and 1")
+        observed: list[_Part] = []
+        for stratum, (total, count) in found.items():
             stratum.share += count / number
+            observed.append((stratum, total, count))
         self._seen += 1
-        mean = sum(total for total, _ in found.values()) / number
-        self._newest += (mean - self._newest) / min(self._seen, _NEWEST)
-        observed = [(stratum, total, count) for stratum, (total, count) in found.items()]
+        self._newest += (scores / number - self._newest) / min(self._seen, _NEWEST)
         match self.state:
             case "learning":
                 self._learn(observed)
@@ -301,11 +301,9 @@ class Detector:
                 return False
 
     def _stratum(self, name: str) -> Stratum:
-        if name in self._named:
-            return self._named[name]
-        key = _digest(name, 8)
+        key = _digest(name)
         if key not in self._strata and len(self._strata) >= MAX_STRATA - 1:
-            return self._strata.setdefault(_digest(_OTHER, 8), Stratum())
+            return self._strata.setdefault(_digest(_OTHER), Stratum())
         self._named[name] = self._strata.setdefault(key, Stratum())
         return self._named[name]
 
@@ -361,7 +359,7 @@ class Detector:
             self._down, self._up = Bets(), Bets()
 
     def _known(self, parts: list[_Part]) -> tuple[list[_Part], float, float, float]:
-        """Select the parts of which the baseline is known, with their mean score and what their baselines are together."""
+        """Select the parts with a known baseline, with the means of scores, of baselines and of predictions."""
         known: list[_Part] = []
         scores = expected = predicted = 0.0
         number = 0
@@ -427,8 +425,8 @@ class Detector:
         return detector
 
 
-def _digest(name: str, size: int) -> bytes:
-    return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=size).digest()
+def _digest(name: str) -> bytes:
+    return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest()
 
 
 def _plus(one: Sums, other: Sums) -> Sums:

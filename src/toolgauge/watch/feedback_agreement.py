@@ -1,6 +1,6 @@
 """Compares external verdicts with the outcomes of criteria, trace by trace and conversation by conversation.
 
-A verdict waits until nothing of its trace or conversation has come for `for`. Memory is bounded. Belongs to one thread.
+A verdict waits until its trace or conversation has been quiet for `assemble.late_memory`. Memory is bounded. Belongs to one thread.
 """
 
 from collections import OrderedDict
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolgauge.model.feedback import Feedback
 from toolgauge.model.metrics import MetricRegistry, fit_label
-from toolgauge.model.outcomes import Finding, Scorecard, Verdict
+from toolgauge.model.outcomes import Scorecard, Verdict
 
 _MOST_NAMES = 20
 _OTHER = "_other"
@@ -26,7 +26,7 @@ _Key: TypeAlias = bytes
 
 
 class _Outcomes(Struct, frozen=True, gc=False):
-    """What criteria found, as bits by the number of the criterion."""
+    """The findings of criteria, as bits by the number of the criterion."""
 
     last_ns: int
     applied: int = 0
@@ -50,7 +50,7 @@ class _Waiting(Struct):
 
 
 class FeedbackMetrics:
-    """Verdicts of others on runs, and which criteria agree with them."""
+    """Counts verdicts of others on runs, and the criteria that agree with them."""
 
     def __init__(self, registry: MetricRegistry) -> None:
         self.verdicts = registry.counter(
@@ -82,7 +82,7 @@ class FeedbackAgreement:
         self._metrics = metrics
         self._numbers: dict[tuple[str, str], int] = {}
         self._bits = lru_cache(maxsize=4096)(self._bits_of)
-        # Both with the least recently used first. In a plain dict, looking for the front passes over all that was taken from there.
+        # Both with the least recently used first. In a plain dict, looking for the front passes over all removed entries.
         self._outcomes: OrderedDict[_Key, _Outcomes] = OrderedDict()
         self._waiting: OrderedDict[_Key, _Waiting] = OrderedDict()
         self._names: set[str] = set()
@@ -110,13 +110,19 @@ class FeedbackAgreement:
             waiting = _Waiting(self._outcomes.get(key, _Outcomes(now_ns)), {})
         waiting.outcomes = waiting.outcomes.joined(_Outcomes(now_ns))
         self._waiting[key] = waiting
-        name = self._name(feedback.name)
+        # Names come from clients: so many are labels, the others are one.
+        name = fit_label(feedback.name)
+        if name not in self._names:
+            if len(self._names) >= _MOST_NAMES:
+                name = _OTHER
+            self._names.add(name)
+            self._begin(self._numbers, (name,))
         before = waiting.verdicts.setdefault(name, feedback.passed)
         if before != feedback.passed:
             waiting.verdicts[name] = None
 
     def observe(self, scorecard: Scorecard) -> None:
-        """Take the results of a trajectory; they wait for verdicts, or join those that wait."""
+        """Take the results of a trajectory; they wait for verdicts, or join waiting ones."""
         if not scorecard.results:
             return
         trajectory = scorecard.trajectory
@@ -139,9 +145,12 @@ class FeedbackAgreement:
                 self._waiting[key] = waiting
 
     def tick(self, now_ns: int) -> None:
-        """Compare verdicts of which nothing has come for long enough."""
-        while (due_ns := self.next_due_ns) is not None and due_ns <= now_ns:
-            self._compare(next(iter(self._waiting)))
+        """Compare verdicts of traces and conversations that have been quiet for long enough."""
+        while self._waiting:
+            oldest = next(iter(self._waiting))
+            if self._waiting[oldest].outcomes.last_ns + self._keep_ns > now_ns:
+                break
+            self._compare(oldest)
 
     def close(self) -> None:
         """Compare all verdicts that wait: no more outcomes will come."""
@@ -152,21 +161,17 @@ class FeedbackAgreement:
         """Return the bits of the criteria that applied to a subject, that scored it, and that failed it."""
         applied = judged = failed = 0
         for finding in verdict.findings:
-            bit = self._bit(finding)
-            applied |= bit
-            judged |= 0 if finding.value is None else bit
-            failed |= bit if finding.word == "fail" else 0
+            # Passes of a criterion that cannot fail mean nothing.
+            if finding.can_fail:
+                criterion = finding.criterion, finding.revision
+                if criterion not in self._numbers:
+                    self._numbers[criterion] = len(self._numbers)
+                    self._begin([criterion], self._names)
+                bit = 1 << self._numbers[criterion]
+                applied |= bit
+                judged |= 0 if finding.value is None else bit
+                failed |= bit if finding.word == "fail" else 0
         return applied, judged, failed
-
-    def _bit(self, finding: Finding) -> int:
-        """Return the bit of a criterion; none of one that cannot fail: its passes mean nothing."""
-        if not finding.can_fail:
-            return 0
-        criterion = finding.criterion, finding.revision
-        if criterion not in self._numbers:
-            self._numbers[criterion] = len(self._numbers)
-            self._begin([criterion], self._names)
-        return 1 << self._numbers[criterion]
 
     def _forget_outcomes(self, now_ns: int, most: int) -> None:
         outcomes = self._outcomes
@@ -193,18 +198,8 @@ class FeedbackAgreement:
                         labels = fit_label(criterion), fit_label(revision), name, "pass" if passed else "fail", word
                         self._metrics.agreement.add(1, labels)
 
-    def _name(self, name: str) -> str:
-        """Names come from clients: so many are labels, the others are one."""
-        name = fit_label(name)
-        if name not in self._names:
-            if len(self._names) >= _MOST_NAMES:
-                name = _OTHER
-            self._names.add(name)
-            self._begin(self._numbers, (name,))
-        return name
-
     def _begin(self, criteria: Iterable[tuple[str, str]], names: Iterable[str]) -> None:
-        """Count from 0, long before the first verdict is compared: what begins at 1 is no increase."""
+        """Count from 0, long before the first verdict is compared: a counter that begins at 1 shows no increase."""
         pairs = [
             (fit_label(criterion), fit_label(revision), name) for criterion, revision in criteria for name in names
         ]

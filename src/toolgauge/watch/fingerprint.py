@@ -1,11 +1,11 @@
-"""What the run of a trajectory was made with, and how its agent, its tools and its user behaved, as short texts by property.
+"""The models, prompts and tools of a trajectory's runs, and the behaviour of its agent, tools and user, as short texts by property.
 
 A regression is explained by a property that changed with it. No text of a prompt, a schema or a user is kept: only hashes, names,
 types and sizes. A property of one tool, or of one library, has its name behind a space.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
@@ -27,13 +27,14 @@ _UNKNOWN = Contract("", "", "", b"")
 _MAX_TOOLS = 12
 _MOST_KEYS = 64
 _SIZES = (50, 200, 1000, 5000, 20_000)
+_SIGNS = {"code": "```", "link": "://", "markup": "</", "object": '{"', "lines": "\n"}
 _TYPES: Mapping[type, str] = MappingProxyType(
     {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 )
 
 
 def fingerprint(trajectory: Trajectory) -> dict[str, str]:
-    """Return the properties of a trajectory; what was not recorded is absent."""
+    """Return the recorded properties of a trajectory."""
     found = made_with(trajectory)
     by_tool: dict[str, list[ToolCall]] = {}
     for call in trajectory.calls:
@@ -46,16 +47,32 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
                 definition = each
                 break
         contract = _UNKNOWN if definition is None else contracts((definition,))[0]
-        keys = _keys(calls)
+        # The keys of all arguments with their types; `None` where some are unreadable.
+        typed, is_readable = set[tuple[str, type]](), True
+        failed: list[str] = []
+        for call in calls:
+            arguments = call.arguments
+            if isinstance(arguments, Recorded) and isinstance(arguments.value, dict):
+                for key, value in arguments.value.items():
+                    typed.add((key[:MAX_PROPERTY], type(value)))
+            elif not isinstance(arguments, NotRecorded):
+                is_readable = False
+            if call.has_failed:
+                failed.append(call.state if call.error is None else call.error.kind)
+        keys = frozenset(typed) if is_readable else None
         # A set of thousands of keys is not remembered.
         described = _of_tool if keys is None or len(keys) <= _MOST_KEYS else _of_tool.__wrapped__
-        failed = [call.state if call.error is None else call.error.kind for call in calls if call.has_failed]
         errors = _short(failed) if failed else NO_ERROR
         found.update(described(tool, contract.schema, contract.words, keys, errors))
     if (text := _first_text(trajectory, "user")) is not None:
         size = bisect_left(_SIZES, len(text))
         found[MESSAGE_SIZE] = f"at most {_SIZES[size]}" if size < len(_SIZES) else f"above {_SIZES[-1]}"
-        found[MESSAGE_FORM] = _form(text[: _SIZES[1]])
+        # Features that no language has alone.
+        text = text[: _SIZES[1]]
+        forms = [name for name, sign in _SIGNS.items() if sign in text]
+        if not text.isascii() and 2 * sum([letter > "\u024f" for letter in text]) > len(text):
+            forms.append("other script")
+        found[MESSAGE_FORM] = " ".join(forms) or "plain"
     return found
 
 
@@ -66,14 +83,17 @@ def made_with(trajectory: Trajectory) -> dict[str, str]:
         found[VERSION] = fit_label(version)
     for source in trajectory.sources:
         if source.version:
-            found[_name(SCOPE_VERSION, source.scope[:MAX_LABEL])] = source.version[:MAX_PROPERTY]
+            found[f"{SCOPE_VERSION} {fit_label(source.scope)}"] = source.version[:MAX_PROPERTY]
     if INSTRUCTIONS not in found and (text := _first_text(trajectory, "system")) is not None:
         found[INSTRUCTIONS] = short_hash(text)
     return found
 
 
 def _first_text(trajectory: Trajectory, role: Literal["system", "user"]) -> str | None:
-    return next((message.text for message in trajectory.messages if message.role == role), None)
+    for message in trajectory.messages:
+        if message.role == role:
+            return message.text
+    return None
 
 
 def joined(earlier: Mapping[str, str], later: Mapping[str, str]) -> dict[str, str]:
@@ -84,30 +104,13 @@ def joined(earlier: Mapping[str, str], later: Mapping[str, str]) -> dict[str, st
 
 
 def of_tool(properties: Mapping[str, str], tool: str) -> dict[str, str]:
-    """Return the properties that may explain the scores of a tool: not those of other tools."""
+    """Return the properties that may explain the scores of a tool, without properties of other tools."""
     end = f" {tool}"
     return {
         name: value
         for name, value in properties.items()
         if " " not in name or name.endswith(end) or name.startswith(SCOPE_VERSION)
     }
-
-
-def _name(prop: str, whose: str) -> str:
-    return f"{prop} {fit_label(whose)}"
-
-
-def _keys(calls: Sequence[ToolCall]) -> frozenset[tuple[str, type]] | None:
-    """Return the keys of all arguments with their types; `None` where some are unreadable."""
-    keys: set[tuple[str, type]] = set()
-    for call in calls:
-        arguments = call.arguments
-        if isinstance(arguments, Recorded) and isinstance(arguments.value, dict):
-            for key, value in arguments.value.items():
-                keys.add((key[:MAX_PROPERTY], type(value)))
-        elif not isinstance(arguments, NotRecorded):
-            return None
-    return frozenset(keys)
 
 
 # The calls of a tool are mostly alike.
@@ -118,18 +121,9 @@ def _of_tool(
     typed = [f"{key}:{_TYPES.get(kind, 'null')}" for key, kind in keys or ()]
     shape = "unreadable" if keys is None else _short(typed)
     texts = {TOOL_SCHEMA: schema, TOOL_DESCRIPTION: words, TOOL_ARGUMENTS: shape, TOOL_ERRORS: errors}
-    return {_name(prop, tool): text for prop, text in texts.items() if text or prop == TOOL_ERRORS}
+    return {f"{prop} {fit_label(tool)}": text for prop, text in texts.items() if text or prop == TOOL_ERRORS}
 
 
 def _short(words: Iterable[str]) -> str:
     text = " ".join(sorted({fit_label(word) for word in words}))
     return text if len(text) <= MAX_PROPERTY else short_hash(text)
-
-
-def _form(text: str) -> str:
-    """Describe a text by features that no language has alone."""
-    signs = (("code", "```"), ("link", "://"), ("markup", "</"), ("object", '{"'), ("lines", "\n"))
-    found = [name for name, sign in signs if sign in text]
-    if not text.isascii() and 2 * sum([letter > "\u024f" for letter in text]) > len(text):
-        found.append("other script")
-    return " ".join(found) or "plain"

@@ -1,5 +1,5 @@
 """The tools that each run of a trajectory was offered, in a short form that can be kept and sent to another process, and how two
-definitions of a tool differ: in the arguments, which of them are required, and the types and values of each.
+definitions of a tool differ: in their arguments, required arguments, and the types and values of each.
 
 Of common spellings of one meaning (the order of names, one `const` or an `enum`, `nullable`) only one is kept. A difference anywhere else
 is a change whose effect is not known.
@@ -211,7 +211,7 @@ def _contract(tool: ToolDefinition) -> Contract:
     schema = "" if tool.parameters is None else json.dumps(tool.parameters)
     if len(schema) > _MAX_SCHEMA_BYTES:
         return Contract(fit_label(name), "", "", b"")
-    # Some producers' definitions are made anew for each run.
+    # Some producers make new definitions for each run.
     write = _written if len(schema) + len(tool.description or "") <= _LONGEST_TEXT else _written.__wrapped__
     return write(name[:MAX_LABEL], tool.description, schema)
 

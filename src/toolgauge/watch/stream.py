@@ -2,18 +2,18 @@
 
 import struct
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Self, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from toolgauge.model.metrics import Labels, fit_label
 from toolgauge.model.records import VERSION
 from toolgauge.model.regressions import (
     AlarmPeriod,
     Arm,
-    Cause,
     Regression,
     ScoreBucket,
     Stream,
@@ -22,8 +22,8 @@ from toolgauge.model.regressions import (
 )
 from toolgauge.settings import SECOND
 from toolgauge.watch.causes import NewestObservations, is_behaviour
+from toolgauge.watch.conversations import Conversation, StreamKey, Tally, stream_of
 from toolgauge.watch.detector import Detector
-from toolgauge.watch.tallies import Conversation, StreamKey, Tally, stream_of
 
 MAX_BUCKETS = 120
 _MERGED_AT_ONCE = 20
@@ -99,7 +99,7 @@ class ScoreHistory:
         return history
 
     def _merge(self) -> None:
-        """Make one of each two neighbours that are shortest for their age: several at once, for the search takes longest."""
+        """Join neighbours that are shortest for their age: several pairs at once, for the search takes longest."""
         starts, ends = self._starts, self._ends
         newest = ends[-1]
         lengths = [
@@ -151,7 +151,7 @@ class _History(Struct, kw_only=True):
     # By version, the newest three by first sight.
     arms: dict[str, _Arm] = field(default_factory=dict[str, _Arm])
     alarm: Regression | None = None
-    # Those that have ended, the newest ten.
+    # The newest ten that have ended.
     past: list[AlarmPeriod] = field(default_factory=list[AlarmPeriod])
 
 
@@ -163,7 +163,7 @@ class _Saved(Struct, array_like=True):
     scores: bytes = b""
     # Absent in rows that were written before properties were read.
     newest: bytes = b""
-    # Absent in rows that were written before streams could go on under another revision.
+    # Absent in rows from before streams could continue under another revision.
     measure: str = ""
 
 
@@ -184,9 +184,10 @@ class WatchedStream:
         measure: str = "",
     ) -> None:
         self.key = key
-        # What the criterion measures, whatever its threshold: scores of one measure can be compared.
+        # The criterion without its threshold: scores of one measure can be compared.
         self.measure = measure
         self.stream: Stream = stream_of(key)
+        self.labels: Labels = tuple([fit_label(each) if each else "" for each in key])
         self.detector = detector
         self._history = history or _History()
         self._scores = scores or ScoreHistory()
@@ -206,12 +207,12 @@ class WatchedStream:
         self, tally: Tally, conversation: Conversation, properties: Mapping[str, str], now_ns: int, incident: Incident
     ) -> Regression | None:
         """Take one observation, with the `properties` that may explain it; return the regression that begins, changes or ends with it."""
-        total = sum(scores for scores, _ in tally.scores.values())
-        count = sum(number for _, number in tally.scores.values())
-        history, detector = self._history, self.detector
+        history, detector, total, count = self._history, self.detector, 0.0, 0
+        for scores, number in tally.scores.values():
+            total, count = total + scores, count + number
         history.last_ns = now_ns
         score = total / count
-        arms, version, seen_ns = self._history.arms, conversation.fingerprint.get(VERSION, ""), conversation.opened_ns
+        arms, version, seen_ns = history.arms, conversation.fingerprint.get(VERSION, ""), conversation.opened_ns
         arm = arms.get(version)
         if arm is None:
             if len(arms) >= _VERSIONS:
@@ -221,9 +222,10 @@ class WatchedStream:
         arm.sum += score
         arm.sum_of_squares += score * score
         arm.last_ns = max(arm.last_ns, seen_ns)
-        self._scores.add(score, conversation.opened_ns)
-        self._newest.add(score, conversation.opened_ns, properties)
-        alarm, seen = history.alarm, detector.since_onset
+        self._scores.add(score, seen_ns)
+        self._newest.add(score, seen_ns, properties)
+        alarm = history.alarm
+        seen = 0 if alarm is None else detector.since_onset
         raised = detector.observe(tally.scores)
         history.newest.append((score, tally.worst_trace, version))
         if len(history.newest) > _NEWEST:
@@ -250,11 +252,16 @@ class WatchedStream:
         detector = self.detector
         current, interval, since = detector.current, detector.interval, detector.since_onset
         causes = self._newest.causes(since)
-        if alarm.causes and not _is_behaviour(alarm.causes) and _is_behaviour(causes):
-            # The other value of what was named may be gone from the newest observations; behaviour is no other cause.
+        named, found = (each[0].changes if each else () for each in (alarm.causes, causes))
+        if (
+            any(not is_behaviour(one.property) for one in named)
+            and found
+            and all(is_behaviour(one.property) for one in found)
+        ):
+            # The other value of the named property may be gone from the newest observations; behaviour is no other cause.
             return None
         lasting = self._history.alarm = replace(alarm, causes=causes)
-        if _likeliest(lasting) == _likeliest(alarm):
+        if {(one.property, one.of, one.after) for one in found} == {(one.property, one.of, one.after) for one in named}:
             return None
         return replace(lasting, phase="updated", at_ns=now_ns, current=current, interval=interval, observations=since)
 
@@ -375,13 +382,3 @@ class WatchedStream:
             before=tuple([*history.before, *(trace for _, trace, _ in earlier)][: -_EXEMPLARS - 1 : -1]),
             after=tuple(trace for _, trace, _ in sorted(since, key=lambda each: each[0])[:_EXEMPLARS]),
         )
-
-
-def _is_behaviour(causes: Sequence[Cause]) -> bool:
-    return bool(causes) and all(is_behaviour(change.property) for change in causes[0].changes)
-
-
-def _likeliest(regression: Regression) -> set[tuple[str, str | None, str]]:
-    """Return the new values of the first cause."""
-    changes = regression.causes[0].changes if regression.causes else ()
-    return {(change.property, change.of, change.after) for change in changes}

@@ -17,7 +17,7 @@ from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
 from toolgauge.settings import HOUR
 from toolgauge.watch.offers import Contract, Offer, contract, definition_of, difference
 
-# So many runs in a row without a tool that all runs had, or with one that none had.
+# This many runs in a row without a tool that all runs had, or with a tool that no run had.
 RUNS_TO_DECIDE = 20
 # The share of runs that have a tool is not believed to be larger than of so many.
 _FEWEST_RUNS = 10
@@ -59,7 +59,7 @@ class _Tool(Struct, array_like=True):
 
 
 class _Version(Struct, array_like=True):
-    """Runs of a version, those (`before`) of the version that it came `after` included; `None` for the first one."""
+    """Runs of a version, including the runs (`before`) of the version that it came `after`; `None` for the first version."""
 
     runs: int
     before: int

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from toolgauge.model.metrics import Exemplar, Labels, fit_label
+from toolgauge.model.metrics import Exemplar
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import (
     Arm,
@@ -27,23 +27,23 @@ from toolgauge.model.regressions import (
 )
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import HOUR, MINUTE
-from toolgauge.watch.detector import Detector
-from toolgauge.watch.fingerprint import of_tool
-from toolgauge.watch.open_conversations import OpenConversations
-from toolgauge.watch.settings import WatchSettings
-from toolgauge.watch.stream import WatchedStream
-from toolgauge.watch.tallies import (
+from toolgauge.watch.conversations import (
     Conversation,
     ConversationKey,
+    OpenConversations,
     StreamKey,
     Tally,
     TrajectoryScores,
     trajectory_scores,
 )
+from toolgauge.watch.detector import Detector
+from toolgauge.watch.fingerprint import of_tool
+from toolgauge.watch.settings import WatchSettings
+from toolgauge.watch.stream import WatchedStream
 from toolgauge.watch.tool_contracts import AgentKey, ToolContracts
 
 _WEEK_NS = 7 * 24 * HOUR
-# What each observation takes of what is left: about so many observations share what comes in while they are made.
+# Each observation takes this part of the remaining budget: about so many observations share the income of their time.
 _SHARED_BY = 2000
 _SHORTEST = 1000.0
 # Where thousands are made at once, the last of them have to be made with some run length.
@@ -54,7 +54,7 @@ _ADVANCE = 0.5
 
 
 class Budget(Struct, kw_only=True):
-    """False alarms that may still be raised: they come in with time, and each observation of a stream spends a part.
+    """False alarms that may still be raised: time adds to them, and each observation of a stream spends a part.
 
     At a steady rate an observation spends 1 / A, where A are the observations of a week / false alarms a week. At any other,
     and from the first minute on, no more is spent in a week than comes in.
@@ -66,7 +66,7 @@ class Budget(Struct, kw_only=True):
     run_length: float = _SHORTEST
 
     def spend(self, now_ns: int, observations: int, per_week: float) -> float:
-        """Spend a part on so many observations; set and return the run length that each of them is made with."""
+        """Spend a part on so many observations; set and return the run length of each."""
         if self.left is None:
             self.left = self.owed = per_week * _ADVANCE
             self.last_ns = now_ns
@@ -134,7 +134,12 @@ class Watcher:
         self.on_tool_changes: OnToolChanges = lambda _changes, _capped: None
         # The measure of each criterion by name and revision; `None` for any.
         self._criteria: Mapping[tuple[str, str], str] | None = None
-        metrics.streams.observe = self._count_states
+        # Another thread may be writing: the streams are copied in one step.
+        metrics.streams.observe = lambda: {
+            (state,): sum(stream.detector.state == state for stream in tuple(self._streams.values()))
+            for state in _STATES
+        }
+        self.shed = self._conversations.shed
         # Not known before the first observation.
         metrics.run_length.observe = lambda: {} if self._budget.left is None else {(): self._budget.run_length}
 
@@ -180,34 +185,33 @@ class Watcher:
             regressions.extend(self._complete(conversation, now_ns))
         return regressions
 
-    def shed(self) -> None:
-        """Count half of the open conversations with the next ticks, the longest idle first: memory is short."""
-        self._conversations.shed()
-
     @property
     def next_due_ns(self) -> int | None:
         """When a conversation will be complete; `None` when none is open."""
         return self._conversations.next_due_ns
 
     def _complete(self, conversation: Conversation, now_ns: int) -> Iterator[Regression]:
-        watched = [(key, tally) for key, tally in conversation.tallies.items() if self._is_watched(key)]
+        # Criterion and revision of a key are `key[4:6]`.
+        watched, criteria = conversation.tallies, self._criteria
+        if criteria is not None:
+            watched = {key: tally for key, tally in watched.items() if key[4:6] in criteria}
         if not watched:
             return
         run_length = self._budget.spend(now_ns, len(watched), self._settings.false_alarms_per_week)
+        least = self._settings.baseline_min or least_baseline(run_length)
         # By tool: several criteria judge the same.
         properties: dict[str | None, Mapping[str, str]] = {None: conversation.fingerprint}
-        for key, tally in watched:
+        for key, tally in watched.items():
             tool = key[_TOOL]
             if tool is not None and tool not in properties:
                 properties[tool] = of_tool(conversation.fingerprint, tool)
             # Taken out and put back: the dict stays in the order of use.
             stream = self._streams.pop(key, None)
-            least = self._settings.baseline_min or least_baseline(run_length)
             if stream is None:
                 if len(self._streams) >= self._settings.max_streams:
                     self._evict()
                 detector = Detector(run_length, least, self._settings.baseline)
-                stream = WatchedStream(key, detector, measure=self._measure(key))
+                stream = WatchedStream(key, detector, measure=(criteria or {}).get(key[4:6], ""))
             self._streams[key] = stream
             stream.detector.arl, stream.detector.needed = run_length, least
             regression = stream.add(tally, conversation, properties[tool], now_ns, self._incident)
@@ -216,12 +220,12 @@ class Watcher:
             if regression is not None:
                 if regression.phase == "began":
                     worst = Exemplar(tally.worst, now_ns, tally.worst_trace, "")
-                    self._metrics.alarms.add(1, _labels(key), worst)
+                    self._metrics.alarms.add(1, stream.labels, worst)
                 self._show(stream)
                 yield regression
 
     def _evict(self) -> None:
-        # One in alarm stays as long as there is another: its alarm would never be seen to end.
+        # A stream in alarm stays while others can go: its alarm would never be seen to end.
         quiet = (key for key, stream in self._streams.items() if stream.alarm is None)
         self._drop(next(quiet, next(iter(self._streams))))
         self._metrics.streams_evicted.add()
@@ -234,13 +238,13 @@ class Watcher:
         self._changed_streams.pop(key, None)
         self._unshown.pop(key, None)
         self._remove(_row(b"s", key))
-        labels, metrics = _labels(key), self._metrics
+        labels, metrics = stream.labels, self._metrics
         for gauge in (metrics.active, metrics.evidence, metrics.baseline, metrics.current, metrics.observations):
             gauge.cells.pop(labels, None)
         metrics.alarms.drop((labels,))
 
     def _incident(self, stream: Stream, now_ns: int) -> str:
-        """Return the id of the incident that a regression belongs to which begins now."""
+        """Return the incident of a regression that begins now."""
         whose = (stream.service, stream.environment)
         alarms = [one.alarm for key, one in self._streams.items() if key[:2] == whose and one.alarm is not None]
         newest = max(alarms, key=lambda alarm: alarm.at_ns, default=None)
@@ -249,12 +253,12 @@ class Watcher:
         return blake2b(repr((whose, now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
 
     def statuses(self) -> Sequence[StreamStatus]:
-        """Describe all streams, those in alarm first, then by evidence."""
+        """Describe all streams, in alarm first, then by evidence."""
         statuses = [stream.status() for stream in self._streams.values()]
         return sorted(statuses, key=lambda status: (status.state != "alarm", -status.evidence))
 
     def histories(self, streams: Iterable[Stream]) -> Sequence[StreamHistory]:
-        """Describe these streams over time, without those that are not watched."""
+        """Describe the watched ones of these streams over time."""
         found = (self._streams.get(astuple(stream)) for stream in streams)
         return [stream.history() for stream in found if stream is not None]
 
@@ -280,7 +284,8 @@ class Watcher:
 
     def keep(self, criteria: Mapping[tuple[str, str], str]) -> Mapping[str, int]:
         """Drop the streams of all criteria but these, given as measures by name and revision; late scores do not bring them back.
-        Streams go on under the revision that has their measure. Return how many were dropped, by name of a criterion that stays.
+        Streams continue under the revision that has their measure. Return the number of dropped streams, by name of a criterion
+        that stays.
         """
         self._criteria = criteria
         revisions = {(name, measure): revision for (name, revision), measure in criteria.items()}
@@ -289,8 +294,8 @@ class Watcher:
         for key, stream in [*self._streams.items()]:
             *_, criterion, _, _ = key
             revision = revisions.get((criterion, stream.measure)) if stream.measure else None
-            if self._is_watched(key):
-                stream.measure = self._measure(key)
+            if key[4:6] in criteria:
+                stream.measure = criteria[key[4:6]]
             elif revision is None:
                 self._drop(key)
                 changed.update([criterion] if criterion in names else [])
@@ -303,16 +308,8 @@ class Watcher:
                 self._ended += [] if renamed.alarm is None else [renamed.alarm]
         return changed
 
-    def _measure(self, key: StreamKey) -> str:
-        *_, criterion, revision, _ = key
-        return (self._criteria or {}).get((criterion, revision), "")
-
-    def _is_watched(self, key: StreamKey) -> bool:
-        *_, criterion, revision, _ = key
-        return self._criteria is None or (criterion, revision) in self._criteria
-
     def changes(self) -> tuple[dict[bytes, bytes], set[bytes]]:
-        """Return the rows that changed since the last call, by key, and the keys of those that are gone."""
+        """Return the rows that changed since the last call, by key, and the keys of removed rows."""
         rows = {_row(b"s", key): self._streams[key].dump() for key in self._changed_streams}
         for row, key in self._changed_conversations.items():
             conversation = self._conversations[key]
@@ -330,7 +327,7 @@ class Watcher:
         return {row: _sealed(row, saved) for row, saved in rows.items()}, removed
 
     def restore(self, rows: Mapping[bytes, bytes]) -> int:
-        """Restore the state of an earlier process; return how many rows are damaged and dropped."""
+        """Restore the state of an earlier process; return the number of damaged rows, which are dropped."""
         self._given = set(rows)
         damaged = 0
         streams: list[WatchedStream] = []
@@ -369,7 +366,7 @@ class Watcher:
             self._removed.add(row)
 
     def _show(self, stream: WatchedStream) -> None:
-        detector, labels, metrics = stream.detector, _labels(stream.key), self._metrics
+        detector, labels, metrics = stream.detector, stream.labels, self._metrics
         # A stream has metrics from when it is watched; one that learns again keeps them.
         if detector.state == "learning" and labels not in metrics.active.cells:
             return
@@ -384,17 +381,6 @@ class Watcher:
             # While it learns again, the normal score is unknown, which is not 0.
             metrics.baseline.cells.pop(labels, None)
             metrics.current.cells.pop(labels, None)
-
-    def _count_states(self) -> Mapping[Labels, float]:
-        counts = dict.fromkeys(_STATES, 0)
-        # Another thread may be writing: the values are copied in one step.
-        for stream in tuple(self._streams.values()):
-            counts[stream.detector.state] += 1
-        return {(state,): count for state, count in counts.items()}
-
-
-def _labels(key: StreamKey) -> Labels:
-    return tuple([fit_label(each) if each else "" for each in key])
 
 
 def _row(kind: bytes, key: StreamKey | ConversationKey | AgentKey) -> bytes:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -27,13 +27,13 @@ FORMATS: Mapping[str, tuple[Callable[[Json], bool], _Reader]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Converted:
-    """Criteria as written, the lines of reference files by path, the first case that runs name, and what was left behind."""
+    """Criteria as written, the lines of reference files by path, the first case that runs name, and the parts left behind."""
 
-    criteria: list[Json]
-    references: Mapping[Path, list[str]]
-    case: str | None
+    criteria: list[Json] = field(default_factory=list[Json])
+    references: dict[Path, list[str]] = field(default_factory=dict[Path, list[str]])
+    case: str | None = None
     notes: Sequence[str]
 
 
@@ -51,88 +51,70 @@ def convert(documents: Sequence[Document], references: Path | None, key: str) ->
         else:
             claimed[name].append(document)
     found = chain.from_iterable(FORMATS[name][1](of, notes) for name, of in claimed.items() if of)
-    drafts = list(_loadable(found, notes))
-    if not drafts:
+    converted = Converted(notes=notes.lines)
+    names: set[str] = set()
+    for draft in found:
+        if (draft := _loadable(draft, notes)) is not None:
+            _write(draft, unique(draft.name, names), references, key, converted)
+    if not converted.criteria:
         known = ", ".join(FORMATS)
         raise RecordingError("; ".join(["nothing could be carried over", *notes.lines]), hint=f"known formats: {known}")
-    writer = _Writer(references, key)
-    criteria = [writer.criterion(draft) for draft in drafts]
-    return Converted(criteria=list(criteria), references=writer.lines_by_file, case=writer.case, notes=notes.lines)
+    return converted
 
 
-def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:
-    """Yield the drafts that will load; definitions are written by hand, and an invalid one must not keep others back."""
-    for draft in drafts:
-        problem = _problem(draft)
-        if problem is not None:
-            notes.lines.append(f"criterion `{draft.name}`: left out: {problem}")
-            continue
-        if not draft.cases:
-            yield draft
-            continue
-        cases: dict[str, JsonObject] = {}
-        for case, expected in draft.cases.items():
-            _, problems = read_references(_line(case, expected).encode(errors="surrogatepass"), "")
-            if problems:
-                notes.lines.append(f"criterion `{draft.name}`, case `{case}`: left out: {problems[0].message}")
-            else:
-                cases[case] = expected
-        if cases:
-            yield replace(draft, cases=cases)
-
-
-def _problem(draft: Draft) -> str | None:
-    """Return why a criterion would not load, apart from its expectations."""
+def _loadable(draft: Draft, notes: Notes) -> Draft | None:
+    """Return a draft with the cases that will load; definitions are written by hand, and an invalid one must not keep others back."""
+    problem = None
     if draft.pass_at is not None and not 0 <= draft.pass_at <= 1:
-        return f"`pass_at` of {draft.pass_at} is not from 0 to 1"
-    try:
-        make_evaluator(draft.evaluator, draft.parameters)
-    except ConfigError as error:
-        # Of several problems each has a line of its own, after one that counts them.
-        lines = [line.strip().removeprefix("config: ") for line in error.message.splitlines()]
-        return "; ".join(lines[1:] or lines)
-    return None
+        problem = f"`pass_at` of {draft.pass_at} is not from 0 to 1"
+    else:
+        try:
+            make_evaluator(draft.evaluator, draft.parameters)
+        except ConfigError as error:
+            # Of several problems each has a line of its own, after one that counts them.
+            lines = [line.strip().removeprefix("config: ") for line in error.message.splitlines()]
+            problem = "; ".join(lines[1:] or lines)
+    if problem is not None:
+        notes.lines.append(f"criterion `{draft.name}`: left out: {problem}")
+        return None
+    cases: dict[str, JsonObject] = {}
+    for case, expected in (draft.cases or {}).items():
+        _, problems = read_references(_line(case, expected).encode(errors="surrogatepass"), "")
+        if problems:
+            notes.lines.append(f"criterion `{draft.name}`, case `{case}`: left out: {problems[0].message}")
+        else:
+            cases[case] = expected
+    return replace(draft, cases=cases) if cases or not draft.cases else None
 
 
 def _line(case: str, expected: JsonObject) -> str:
     return json.dumps({"case": case or "default", **expected}, ensure_ascii=False)
 
 
-class _Writer:
-    """Writes criteria; equal cases share a file of references."""
-
-    def __init__(self, file: Path | None, key: str) -> None:
-        self.lines_by_file: dict[Path, list[str]] = {}
-        self.case: str | None = None
-        self._file = file
-        self._key = key
-        self._names: set[str] = set()
-
-    def criterion(self, draft: Draft) -> JsonObject:
-        name = unique(draft.name, self._names)
-        written: JsonObject = {"name": name, "evaluator": draft.evaluator}
-        if draft.only_case is not None:
-            written["when"] = {"attributes": {self._key: draft.only_case}}
-            self.case = self.case or draft.only_case
-        if draft.scope is not None:
-            written["scope"] = draft.scope
-        written |= draft.parameters
-        cases = draft.cases or {}
-        if len(cases) == 1:
-            written |= next(iter(cases.values()))
-        elif cases:
-            if self._file is None:
-                raise ConfigError(
-                    f"there are {len(cases)} cases for `{name}`, and no file for what is expected in each",
-                    hint="name one with `--references cases.jsonl`",
-                )
-            lines = [_line(case, expected) for case, expected in cases.items()]
-            file = self._file
-            if self.lines_by_file.get(file, lines) != lines:
-                file = file.with_name(f"{file.stem}.{name}{file.suffix}")
-            self.lines_by_file[file] = lines
-            written["reference"] = {"file": str(file), "key": self._key}
-            self.case = self.case or next(iter(cases)) or "default"
-        if draft.pass_at is not None:
-            written["pass_at"] = draft.pass_at
-        return written
+def _write(draft: Draft, name: str, file: Path | None, key: str, converted: Converted) -> None:
+    """Write a criterion; equal cases share a file of references."""
+    written: JsonObject = {"name": name, "evaluator": draft.evaluator}
+    if draft.only_case is not None:
+        written["when"] = {"attributes": {key: draft.only_case}}
+        converted.case = converted.case or draft.only_case
+    if draft.scope is not None:
+        written["scope"] = draft.scope
+    written |= draft.parameters
+    cases = draft.cases or {}
+    if len(cases) == 1:
+        written |= next(iter(cases.values()))
+    elif cases:
+        if file is None:
+            raise ConfigError(
+                f"there are {len(cases)} cases for `{name}`, and no file for what is expected in each",
+                hint="name one with `--references cases.jsonl`",
+            )
+        lines = [_line(case, expected) for case, expected in cases.items()]
+        if converted.references.get(file, lines) != lines:
+            file = file.with_name(f"{file.stem}.{name}{file.suffix}")
+        converted.references[file] = lines
+        written["reference"] = {"file": str(file), "key": key}
+        converted.case = converted.case or next(iter(cases)) or "default"
+    if draft.pass_at is not None:
+        written["pass_at"] = draft.pass_at
+    converted.criteria.append(written)

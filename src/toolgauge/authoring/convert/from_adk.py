@@ -1,7 +1,7 @@
 """Google ADK: eval sets (`*.evalset.json`, `*.test.json`), their old form, and `test_config.json` with the criteria."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item, either, unique_case
@@ -75,7 +75,7 @@ class _Metric:
     """A metric of ADK: our evaluator, and its parameters by their names in ADK, in snake case."""
 
     evaluator: str
-    parameters: Mapping[str, tuple[str, Callable[[Json], Json]]]
+    parameters: Mapping[str, str]
     # Parameters whose defaults differ here.
     defaults: Mapping[str, Json]
 
@@ -85,8 +85,8 @@ def _draft(name: str, entries: JsonObject, threshold: float) -> Draft:
     parameters: JsonObject = {"threshold": threshold} if metric.evaluator.startswith("adk.") else {}
     for key, value in entries.items():
         if value is not None and _snake(key) in metric.parameters:
-            parameter, spelled = metric.parameters[_snake(key)]
-            parameters[parameter] = spelled(value)
+            parameter = metric.parameters[_snake(key)]
+            parameters[parameter] = _spelled(parameter, value)
     return Draft(
         name="adk-" + metric.evaluator.removeprefix("adk.").replace("_", "-"),
         evaluator=metric.evaluator,
@@ -100,44 +100,36 @@ def _snake(key: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
 
 
-def _as_written(value: Json) -> Json:
-    return value
-
-
-def _match_type(value: Json) -> Json:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(_MATCH_TYPES):
-        return _MATCH_TYPES[value]
-    return value
-
-
-def _choice(value: Json) -> Json:
-    """Return a choice in lower case with underscores: ADK takes upper case, spaces and hyphens too."""
-    return re.sub(r"[\s-]+", "_", value.strip()).lower() if isinstance(value, str) else value
-
-
-def _choices(value: Json) -> Json:
-    return {key: _choice(each) for key, each in value.items()} if isinstance(value, dict) else value
+def _spelled(parameter: str, value: Json) -> Json:
+    """Return a value as our evaluators take it: ADK takes numbers of match types, and choices in any case, with spaces and hyphens."""
+    match parameter, value:
+        case "match_type", int() if not isinstance(value, bool) and 0 <= value < len(_MATCH_TYPES):
+            return _MATCH_TYPES[value]
+        case "match_mode" | "strategy", str():
+            return re.sub(r"[\s-]+", "_", value.strip()).lower()
+        case "strategies", dict():
+            return {key: _spelled("strategy", each) for key, each in value.items()}
+        case _:
+            return value
 
 
 # The proposal `tool_parameter_match` (google/adk-python issue 5643) has all parameters of our evaluator of this name,
 # some under other names, and compares in order by default. ADK itself implements only its threshold.
 _METRICS: Mapping[str, _Metric] = {
     "tool_trajectory_avg_score": _Metric(
-        "adk.tool_trajectory",
-        {"match_type": ("match_type", _match_type), "ignore_args": ("ignore_args", _as_written)},
-        {},
+        "adk.tool_trajectory", {"match_type": "match_type", "ignore_args": "ignore_args"}, {}
     ),
     "tool_parameter_match": _Metric(
         "tool_parameter_match",
         {
-            "match_mode": ("match_mode", _choice),
-            "default_strategy": ("strategy", _choice),
-            "strategy": ("strategy", _choice),
-            "per_arg_strategies": ("strategies", _choices),
-            "strategies": ("strategies", _choices),
-            "numeric_tolerance": ("tolerance", _as_written),
-            "tolerance": ("tolerance", _as_written),
-            "ordered": ("ordered", _as_written),
+            "match_mode": "match_mode",
+            "default_strategy": "strategy",
+            "strategy": "strategy",
+            "per_arg_strategies": "strategies",
+            "strategies": "strategies",
+            "numeric_tolerance": "tolerance",
+            "tolerance": "tolerance",
+            "ordered": "ordered",
         },
         {"ordered": True},
     ),

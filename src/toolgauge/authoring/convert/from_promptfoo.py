@@ -25,27 +25,24 @@ def claims(content: Json) -> bool:
 
 
 def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
-    """Make a criterion of each assertion; those of a test are for its case alone where there are several tests."""
+    """Make a criterion of each assertion; where there are several tests, an assertion is for the case of its test alone."""
     for document in documents:
-        found = list(_of_document(document, notes))
+        tests = document.entries.get("tests")
+        if tests is not None and not isinstance(tests, list):
+            notes.add(document, "tests", "tests outside of this file are not read")
+        default = as_object(document.entries.get("defaultTest"))
+        found = list(_of_test(default, "defaultTest", None, document, notes))
+        listed = as_list(tests)
+        for number, test in enumerate(listed):
+            if not isinstance(test, dict):
+                notes.add(document, f"tests[{number}]", "tests outside of this file are not read")
+                continue
+            description = test.get("description")
+            case = description if isinstance(description, str) else f"test-{number + 1}"
+            found += _of_test(test, f"tests[{number}]", case if len(listed) > 1 else None, document, notes)
         yield from found
         if found:
             notes.add(document, "tests", "the case of letters in names of tools matters here, as it does not there")
-
-
-def _of_document(document: Document, notes: Notes) -> Iterator[Draft]:
-    tests = document.entries.get("tests")
-    if tests is not None and not isinstance(tests, list):
-        notes.add(document, "tests", "tests outside of this file are not read")
-    yield from _of_test(as_object(document.entries.get("defaultTest")), "defaultTest", None, document, notes)
-    listed = as_list(tests)
-    for number, test in enumerate(listed):
-        if not isinstance(test, dict):
-            notes.add(document, f"tests[{number}]", "tests outside of this file are not read")
-            continue
-        description = test.get("description")
-        case = description if isinstance(description, str) else f"test-{number + 1}"
-        yield from _of_test(test, f"tests[{number}]", case if len(listed) > 1 else None, document, notes)
 
 
 def _of_test(test: JsonObject, path: str, case: str | None, document: Document, notes: Notes) -> Iterator[Draft]:

@@ -47,7 +47,14 @@ def _drafts_of(document: Document, sets: list[Document], notes: Notes) -> Iterat
         notes.add(document, "evaluatorTypeId", f"no counterpart of `{written}`")
         return
     config = as_object(document.entries.get("evaluatorConfig"))
-    parameters = dict(_parameters(_EVALUATORS[kind], config, document, notes))
+    parameters: JsonObject = {}
+    fields: dict[str, object] = getattr(plugins.evaluator(_EVALUATORS[kind]), "model_fields", {})
+    for key, value in config.items():
+        parameter = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
+        if key not in _NOT_PARAMETERS and parameter in fields:
+            parameters[parameter] = value
+        elif key not in _NOT_PARAMETERS:
+            notes.add(document, f"evaluatorConfig.{key}", "is no parameter here")
     default = either(config, "defaultEvaluationCriteria", "default_evaluation_criteria")
     cases = _cases(document, kind, default, sets, notes)
     if not cases:
@@ -64,19 +71,6 @@ def _drafts_of(document: Document, sets: list[Document], notes: Notes) -> Iterat
             parameters={**parameters, "default_evaluation_criteria": counts},
             only_case=case if len(cases) > 1 else None,
         )
-
-
-def _parameters(evaluator: str, config: JsonObject, document: Document, notes: Notes) -> Iterator[tuple[str, Json]]:
-    """Yield what the evaluator takes, under its own spelling."""
-    fields: dict[str, object] = getattr(plugins.evaluator(evaluator), "model_fields", {})
-    for key, value in config.items():
-        parameter = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
-        if key in _NOT_PARAMETERS:
-            continue
-        if parameter in fields:
-            yield parameter, value
-        else:
-            notes.add(document, f"evaluatorConfig.{key}", "is no parameter here")
 
 
 def _id(document: Document) -> str:
@@ -109,15 +103,13 @@ def _expectation(kind: str, criteria: Json) -> JsonObject | None:
             return None if found is None else {"expected_output": found}
         case "tool-call-count", dict():
             return {"tool_calls_count": found}
-        case "tool-call-args", list():
-            return {"expected": [_call(as_object(call)) for call in found]}
-        case "tool-call-output", list():
-            return {"expected": [{**_call(call), "output": call.get("output")} for call in map(as_object, found)]}
+        case "tool-call-args" | "tool-call-output", list():
+            expected: list[Json] = []
+            for call in map(as_object, found):
+                item = call_item(call.get("name"), call.get("args"), call.get("id"))
+                expected.append({**item, "output": call.get("output")} if kind == "tool-call-output" else item)
+            return {"expected": expected}
         case "tool-call-order", list():
             return {"expected": found}
         case _:
             return None
-
-
-def _call(call: JsonObject) -> JsonObject:
-    return call_item(call.get("name"), call.get("args"), call.get("id"))

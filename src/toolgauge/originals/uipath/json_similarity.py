@@ -4,8 +4,9 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import zip_longest
-from typing import TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
@@ -27,11 +28,8 @@ _MAX_TEXT = 4 * 1024 * 1024
 _Object: TypeAlias = dict[str, object]
 
 
-class _Absent:
-    """Stands where the actual output has nothing: unlike any leaf."""
-
-
-_ABSENT: object = _Absent()
+# A missing value of the actual output: unlike any leaf.
+_ABSENT = object()
 
 
 class OutputCriteria(Criteria):
@@ -79,15 +77,17 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
         if is_cut(answer):
             return NotEvaluated(reason="truncated", explanation="the answer was too long to keep")
         # A case states whether its output is JSON or text.
-        written = trajectory.properties.get(CASE_OUTPUT)
-        is_object = self.target_output_key != _WHOLE or not isinstance(criteria.expected_output, str)
-        return self._compared(criteria, _object_in(answer) if (written == "json" if written else is_object) else answer)
-
-    def _compared(self, criteria: OutputCriteria, output: object) -> Judging:
+        key, written = self.target_output_key, trajectory.properties.get(CASE_OUTPUT)
+        is_object = key != _WHOLE or not isinstance(criteria.expected_output, str)
+        output: object = answer
+        # Live, the text of the answer is all that there is of an output that was an object.
+        if (written == "json" if written else is_object) and len(answer) <= _MAX_TEXT:
+            with suppress(ValueError, RecursionError):
+                parsed: object = json.loads(answer)
+                output = cast("_Object", parsed) if isinstance(parsed, dict) else answer  # keys of JSON are text
         try:
-            key = self.target_output_key
-            expected = as_floats(_expected(criteria.expected_output, key))
-            actual = as_floats(_actual(output, key))
+            expected = _as_floats(_part(criteria.expected_output, key, "expected"))
+            actual = _as_floats(_part(output, key, "actual"))
             if self.line_by_line_evaluator and isinstance(key, str):
                 return self._by_lines(expected, actual, key)
             return _whole(expected, actual)
@@ -103,8 +103,8 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
         for number, (line, other) in enumerate(zip_longest(wanted, found, fillvalue=""), 1):
             try:
                 result = _whole(
-                    _expected(line if key == _WHOLE else {key: line}, key),
-                    _actual(other if key == _WHOLE else {key: other}, key),
+                    _part(line if key == _WHOLE else {key: line}, key, "expected"),
+                    _part(other if key == _WHOLE else {key: other}, key, "actual"),
                 )
             except _OutputError:
                 # Wart: the error of a line, where the key is a path that leads nowhere, counts as a score of 0.
@@ -165,11 +165,9 @@ def _lines(side: object, delimiter: str, key: str) -> list[str]:
     return [line for line in text.split(delimiter) if line.strip()]
 
 
-def _expected(output: object, key: str | Sequence[str]) -> object:
-    """Return the part of the expected output that the key names; text is read as JSON then."""
-    if key == _WHOLE:
-        return output
-    if isinstance(output, str):
+def _part(output: object, key: str | Sequence[str], side: Literal["expected", "actual"]) -> object:
+    """Return the part of an output that the key names; expected text is read as JSON then."""
+    if side == "expected" and key != _WHOLE and isinstance(output, str):
         try:
             output = cast("object", json.loads(output))  # typed Any by json
         except ValueError as error:
@@ -177,25 +175,17 @@ def _expected(output: object, key: str | Sequence[str]) -> object:
                 "invalid_expected_output", "the expected output must be JSON where keys are given"
             ) from error
     if isinstance(key, str):
-        return _at(output, key, "expected")
-    if not isinstance(output, dict):
+        return _at(output, key, side)
+    if isinstance(output, dict):
+        return {one: _at(cast("_Object", output), one, side) for one in key}  # keys of JSON are text
+    if side == "expected":
         raise _OutputError("invalid_expected_output", "the expected output must be an object where keys are given")
-    return {one: _at(cast("_Object", output), one, "expected") for one in key}  # as above
+    raise _OutputError("invalid_actual_output", "the output must be an object where `target_output_key` is a list")
 
 
-def _actual(output: object, key: str | Sequence[str]) -> object:
-    if isinstance(key, str):
-        return _no_attachment(_at(output, key, "actual"))
-    if not isinstance(output, dict):
-        raise _OutputError("invalid_actual_output", "the output must be an object where `target_output_key` is a list")
-    return {one: _no_attachment(_at(cast("_Object", output), one, "actual")) for one in key}  # as above
-
-
-def _at(value: object, path: str, side: str) -> object:
-    if path == _WHOLE:
-        return value
-    steps = list(_STEP.finditer(path))
-    if not steps:
+def _at(value: object, path: str, side: Literal["expected", "actual"]) -> object:
+    steps = [] if path == _WHOLE else list(_STEP.finditer(path))
+    if not steps and path != _WHOLE:
         raise _OutputError(
             "invalid_path", "`target_output_key` holds an empty path: a key or a path such as `a.b[0]` is accepted"
         )
@@ -212,27 +202,12 @@ def _at(value: object, path: str, side: str) -> object:
             raise _OutputError(
                 "target_output_key_not_found", f"the {side} output lacks the key that `target_output_key` names"
             ) from error
-    return value
-
-
-def _no_attachment(value: object) -> object:
-    if isinstance(value, str) and _ATTACHMENT.match(value):
+    if side == "actual" and isinstance(value, str) and _ATTACHMENT.match(value):
         raise _OutputError("attachment", "the output is an attachment of a job, which is not downloaded here")
     return value
 
 
-def _object_in(text: str) -> object:
-    """Read a live answer: its text is all that there is of an output that was an object."""
-    if len(text) > _MAX_TEXT:
-        return text
-    try:
-        parsed: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return cast("_Object", parsed) if isinstance(parsed, dict) else text  # as above
-
-
-def as_floats(value: object) -> object:
+def _as_floats(value: object) -> object:
     """Copy a value with all numbers as floats; raise `OverflowError` for one that none can hold."""
     top: list[object] = [value]
     stack: list[_Object | list[object]] = [top]

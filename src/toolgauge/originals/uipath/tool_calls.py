@@ -4,12 +4,14 @@ import operator
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, cast
+
+from msgspec import Struct
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Errored, NotEvaluated, Side
+from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Errored, NotEvaluated, Reason, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import (
     Criteria,
@@ -21,10 +23,6 @@ from toolgauge.originals.uipath.evaluator import (
     UiPathEvaluator,
     Verdict,
     Written,
-    attempt,
-    both_or_one_empty,
-    explained,
-    hidden_from,
     key_of,
     made_calls,
     sanitised,
@@ -34,16 +32,64 @@ from toolgauge.score.plain_calls import kind_of
 from toolgauge.score.selection import shown
 
 
+def _empty(expected: int, made: int, details: Callable[[str], JsonObject]) -> Verdict:
+    """Score 1 where both sides are empty, 0 where only one is."""
+    is_as_expected = not expected and not made
+    return Verdict(
+        value=float(is_as_expected),
+        explanation=f"{expected} were expected and {made} calls were made",
+        parts={"matched": 0, "expected": expected, "calls": made},
+        details=lambda: details("both-empty" if is_as_expected else "one-empty"),
+    )
+
+
+class _Attempt(Struct, frozen=True):
+    """One comparison that was made."""
+
+    expected: int
+    made: int
+    is_equal: bool
+
+
+def _attempts(
+    expected: Sequence[Written], made: Sequence[LiveCall], equal: Callable[[int, int], bool], *, stops: bool
+) -> tuple[list[_Attempt], list[int]]:
+    """Return all comparisons, and the expected calls that found nothing equal; `stops` at the first of those."""
+    attempts: list[_Attempt] = []
+    missing: list[int] = []
+    used: set[int] = set()
+    candidates: dict[tuple[str, str | None], list[int]] = {}
+    for index, wanted in enumerate(expected):
+        key = (wanted.name, wanted.id)
+        if key not in candidates:
+            candidates[key] = [place for place, call in enumerate(made) if call.is_meant_by(wanted)]
+        is_found = False
+        for place in candidates[key]:
+            if place in used:
+                continue
+            is_found = equal(index, place)
+            attempts.append(_Attempt(index, place, is_found))
+            if is_found or stops:
+                break
+        if is_found:
+            used.add(attempts[-1].made)
+        else:
+            missing.append(index)
+            if stops:
+                break
+    return attempts, missing
+
+
 class CallEvaluator(UiPathEvaluator[CriteriaT]):
     """Compares the calls of a trajectory with the expected ones."""
 
-    looks_at: ClassVar[Literal["names", "arguments", "outputs"]] = "names"
+    looks_at_outputs: ClassVar[bool] = False
 
     strict: bool = False
 
     def judged(self, criteria: CriteriaT, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
-        calls = made_calls(trajectory, self.keys(criteria), with_outputs=self.looks_at == "outputs")
+        calls = made_calls(trajectory, self.keys(criteria), with_outputs=self.looks_at_outputs)
         # The spans of a case are complete: a missing value is an empty one.
         unseen = None if trajectory.case_shape == self.case_shape else self.unseen(criteria, calls, trajectory)
         return unseen or self.compared(criteria, calls)
@@ -60,23 +106,65 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
     def compared(self, criteria: CriteriaT, calls: Sequence[LiveCall]) -> Judging:
         """Compare the calls."""
 
-    def verdict(
+    def matched(
         self,
-        sides: tuple[Sequence[Written], Sequence[LiveCall]],
-        matched: int,
+        expected: Sequence[Written],
+        calls: Sequence[LiveCall],
+        *,
+        equal: Callable[[int, int], bool],
+        values: Callable[[int, int], tuple[object, object]],
+        difference: Callable[[int, int | None], Difference],
+        details: Callable[[JsonObject], JsonObject],
         explanation: str,
-        missing: Iterable[Difference],
-        details: Callable[[], JsonObject],
-    ) -> Verdict:
-        """Return the share of expected calls that matched; `missing` are those that did not."""
-        expected, calls = map(len, sides)
+        stops: bool = False,
+    ) -> Judging:
+        """Return the share of expected calls that found an equal one; callbacks take an expected and a made call by index.
+
+        `values` returns the two values of a line in the details, the made one first; `difference` gets the closest free call.
+        """
+        if not expected or not calls:
+            return _empty(len(expected), len(calls), lambda texts: details({"_result": texts}))
+        attempts, missing = _attempts(expected, calls, equal, stops=stops)
+
+        def explanations() -> JsonObject:
+            # The number behind a name counts comparisons, not calls.
+            counts = Counter[str]()
+            lines: JsonObject = {}
+            for one in attempts:
+                name = calls[one.made].name
+                found, wanted = values(one.expected, one.made)
+                lines[f"{name}_{counts[name]}"] = f"Actual: {found}, Expected: {wanted}, Score: {float(one.is_equal)}"
+                counts[name] += 1
+            if not stops or not missing:
+                return lines
+            # Strict details keep only the line that broke.
+            is_compared = attempts and attempts[-1].expected == missing[0]
+            return dict([list(lines.items())[-1]]) if is_compared else {"_result": "no-match"}
+
+        used = {one.made for one in attempts if one.is_equal}
+        closest = {one.expected: one.made for one in reversed(attempts) if one.made not in used}
+        # Expected calls behind the stop were not found either.
+        count, wanted = len(used), len(expected)
         return Verdict(
-            value=float(matched == expected) if self.strict else matched / expected,
-            explanation=f"{matched} of {expected} {explanation}",
-            parts={"matched": matched, "expected": expected, "calls": calls},
-            differences=tuple(missing),
-            details=details,
+            value=float(count == wanted) if self.strict else count / wanted,
+            explanation=f"{count} of {wanted} {explanation}",
+            parts={"matched": count, "expected": wanted, "calls": len(calls)},
+            differences=tuple(difference(one, closest.get(one)) for one in missing),
+            details=lambda: details(explanations()),
         )
+
+
+def _unseen(
+    expected: Sequence[Written], calls: Sequence[LiveCall], hidden: Sequence[bool], reason: Reason
+) -> NotEvaluated | None:
+    """Name a call that could be an expected one and that was not recorded in full."""
+    for call, is_hidden in zip(calls, hidden, strict=True):
+        if is_hidden and any(call.is_meant_by(wanted) for wanted in expected):
+            part = f"the arguments of {shown(call.name)} were"
+            if reason == "results_not_recorded":
+                part = f"the result of {shown(call.name)} was"
+            return NotEvaluated(reason=reason, explanation=f"{part} not recorded")
+    return None
 
 
 class ArgsCriteria(Criteria):
@@ -91,8 +179,6 @@ class ToolCallArgs(CallEvaluator[ArgsCriteria]):
     The order does not matter, more arguments and calls are free. `strict`: 1 if all were made, else 0. `subset` is
     there and changes nothing, as in the original. Parts: `matched` of `expected` calls, and `calls` that were made.
     """
-
-    looks_at = "arguments"
 
     # Wart: arguments that are not expected are free with it and without it.
     subset: bool = False
@@ -114,11 +200,7 @@ class ToolCallArgs(CallEvaluator[ArgsCriteria]):
     def unseen(self, criteria: ArgsCriteria, calls: Sequence[LiveCall], trajectory: Trajectory) -> NotEvaluated | None:
         """Look for arguments that were not recorded, of calls whose arguments count."""
         hidden = [isinstance(call.arguments, NotRecorded) for call in trajectory.calls]
-        name = hidden_from([call for call in criteria.tool_calls if call.args], calls, hidden)
-        if name is None:
-            return None
-        explanation = f"the arguments of {shown(name)} were not recorded"
-        return NotEvaluated(reason="arguments_not_recorded", explanation=explanation)
+        return _unseen([call for call in criteria.tool_calls if call.args], calls, hidden, "arguments_not_recorded")
 
     def compared(self, criteria: ArgsCriteria, calls: Sequence[LiveCall]) -> Judging:
         """Compare the arguments."""
@@ -128,35 +210,31 @@ class ToolCallArgs(CallEvaluator[ArgsCriteria]):
             made = [ToolCall(name=call.name, args=call.args, id=call.id) for call in calls]
             return {"expected": str(expected), "actual": str(made), "explained_tool_calls_args": explanations}
 
-        empty = both_or_one_empty(len(expected), len(calls), lambda texts: details({"_result": texts}))
-        if empty is not None:
-            return empty
-
         def equal(wanted: int, made: int) -> bool:
             found = calls[made].args
             return all(name in found and found[name] == value for name, value in expected[wanted].args.items())
 
-        attempts = attempt(expected, calls, equal)
-        closest = attempts.closest()
-        return self.verdict(
-            (expected, calls),
-            len(expected) - len(attempts.missing),
-            "expected calls were made with the expected arguments",
-            [_other_arguments(expected[one], closest.get(one), calls) for one in attempts.missing],
-            lambda: details(explained(attempts, calls, lambda wanted, made: (calls[made].args, expected[wanted].args))),
+        def difference(wanted: int, made: int | None) -> Difference:
+            # Criteria are JSON; the arguments' type is wider because made ones can be Python literals.
+            name, before = expected[wanted].name, cast("JsonObject", expected[wanted].args)
+            if made is None:
+                return _not_found(name, before)
+            after = cast("JsonObject", calls[made].args)
+            differing = [one for one, value in before.items() if one not in after or after[one] != value]
+            wrong, given = ({one: side[one] for one in differing if one in side} for side in (before, after))
+            return Difference(
+                where=shown(name), rule=OTHER_ARGUMENTS, expected=Side(value=wrong), actual=Side(value=given)
+            )
+
+        return self.matched(
+            expected,
+            calls,
+            equal=equal,
+            values=lambda wanted, made: (calls[made].args, expected[wanted].args),
+            difference=difference,
+            details=details,
+            explanation="expected calls were made with the expected arguments",
         )
-
-
-def _other_arguments(wanted: ToolCall, made: int | None, calls: Sequence[LiveCall]) -> Difference:
-    """Return the arguments that differ from those of the call that came closest, where the tool was called."""
-    # Criteria are JSON; the arguments' type is wider because made ones can be Python literals.
-    expected = cast("JsonObject", wanted.args)
-    if made is None:
-        return _not_found(wanted.name, expected)
-    found = cast("JsonObject", calls[made].args)
-    differing = [name for name, value in expected.items() if name not in found or found[name] != value]
-    before, after = (Side(value={one: side[one] for one in differing if one in side}) for side in (expected, found))
-    return Difference(where=shown(wanted.name), rule=OTHER_ARGUMENTS, expected=before, actual=after)
 
 
 def _not_found(name: str, expected: Json, actual: str | None = None) -> Difference:
@@ -191,7 +269,7 @@ class ToolCallCount(CallEvaluator[CountCriteria]):
     """
 
     def criteria_of(self, expected: Expected) -> CountCriteria | Errored:
-        """Make rules of the expected calls; those of one tool add up."""
+        """Make one rule for all expected calls of a tool."""
         by_key: dict[str, list[ExpectedCall]] = {}
         for call in expected.calls:
             by_key.setdefault(call.name if call.call_id is None else call.call_id, []).append(call)
@@ -219,9 +297,8 @@ class ToolCallCount(CallEvaluator[CountCriteria]):
         def details(explanations: JsonObject) -> JsonObject:
             return {"expected": str(rules), "actual": str(dict(counts)), "explained_tool_calls_count": explanations}
 
-        empty = both_or_one_empty(len(rules), len(calls), lambda texts: details({"_result": texts}))
-        if empty is not None:
-            return empty
+        if not rules or not calls:
+            return _empty(len(rules), len(calls), lambda texts: details({"_result": texts}))
         held: dict[str, bool] = {}
         for key, (comparator, number) in rules.items():
             if comparator not in _COMPARATORS:
@@ -305,9 +382,8 @@ class ToolCallOrder(CallEvaluator[OrderCriteria]):
         def details(lcs: Sequence[str]) -> JsonObject:
             return {"actual": str(made), "expected": str(expected), "lcs": [*lcs]}
 
-        empty = both_or_one_empty(len(expected), len(calls), lambda _: details([]))
-        if empty is not None:
-            return empty
+        if not expected or not calls:
+            return _empty(len(expected), len(calls), lambda _: details([]))
         if len(expected) * len(calls) > _MAX_CELLS:
             message = f"expected calls times calls made must be at most {_MAX_CELLS}"
             return Errored(error_type="too_large", message=message)
@@ -329,7 +405,7 @@ class ToolCallOrder(CallEvaluator[OrderCriteria]):
 
 
 def _longest_common(expected: Sequence[str], calls: Sequence[LiveCall]) -> list[str]:
-    """Find the longest common subsequence in the expected spelling; of several the one that UiPath's walk back meets."""
+    """Find the longest common subsequence in the expected spelling; of several, UiPath's walk back decides."""
     matches: dict[tuple[str, str | None], list[bool]] = {}
     for call in calls:
         if (call.name, call.id) not in matches:
@@ -367,7 +443,7 @@ class ToolCallOutput(CallEvaluator[OutputCriteria]):
     matters, without it it does not. Parts: `matched` of `expected` calls, and `calls` that were made.
     """
 
-    looks_at = "outputs"
+    looks_at_outputs = True
 
     def criteria_of(self, expected: Expected) -> OutputCriteria | Errored:
         """Take over the expected outputs; a call of which none is expected is not looked at."""
@@ -394,9 +470,7 @@ class ToolCallOutput(CallEvaluator[OutputCriteria]):
     ) -> NotEvaluated | None:
         """Look for results that were not recorded."""
         hidden = [isinstance(call.result, NotRecorded) and call.error is None for call in trajectory.calls]
-        name = hidden_from(criteria.tool_outputs, calls, hidden)
-        explanation = "" if name is None else f"the result of {shown(name)} was not recorded"
-        return NotEvaluated(reason="results_not_recorded", explanation=explanation) if name is not None else None
+        return _unseen(criteria.tool_outputs, calls, hidden, "results_not_recorded")
 
     def compared(self, criteria: OutputCriteria, calls: Sequence[LiveCall]) -> Judging:
         """Compare the outputs."""
@@ -406,30 +480,17 @@ class ToolCallOutput(CallEvaluator[OutputCriteria]):
             made = [ToolOutput(name=call.name, output=call.output, id=call.id) for call in calls]
             return {"expected": str(expected), "actual": str(made), "explained_tool_calls_outputs": explanations}
 
-        empty = both_or_one_empty(len(expected), len(calls), lambda texts: details({"_result": texts}))
-        if empty is not None:
-            return empty
+        def difference(wanted: int, made: int | None) -> Difference:
+            actual = None if made is None else calls[made].output
+            return _not_found(expected[wanted].name, expected[wanted].output, actual)
 
-        def equal(wanted: int, made: int) -> bool:
-            return expected[wanted].output == calls[made].output
-
-        attempts = attempt(expected, calls, equal, stops=self.strict)
-
-        def explanations() -> JsonObject:
-            lines = explained(attempts, calls, lambda wanted, made: (calls[made].output, expected[wanted].output))
-            if not self.strict or not attempts.missing:
-                return lines
-            # Strict details keep only what broke.
-            (missing,) = attempts.missing
-            if attempts.all and attempts.all[-1].expected == missing:
-                return dict([list(lines.items())[-1]])
-            return {"_result": "no-match"}
-
-        # What strictness stopped short of was not found either.
-        matched, closest = sum(one.is_equal for one in attempts.all), attempts.closest()
-        missing = [
-            _not_found(expected[one].name, expected[one].output, None if made is None else calls[made].output)
-            for one, made in ((one, closest.get(one)) for one in attempts.missing)
-        ]
-        sides = expected, calls
-        return self.verdict(sides, matched, "expected outputs were found", missing, lambda: details(explanations()))
+        return self.matched(
+            expected,
+            calls,
+            equal=lambda wanted, made: expected[wanted].output == calls[made].output,
+            values=lambda wanted, made: (calls[made].output, expected[wanted].output),
+            difference=difference,
+            details=details,
+            explanation="expected outputs were found",
+            stops=self.strict,
+        )

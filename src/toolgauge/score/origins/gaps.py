@@ -1,7 +1,7 @@
-"""What an agent may have seen that was not recorded, and texts of its messages that another agent wrote.
+"""Finds unrecorded content that an agent may have seen, and texts of its messages that another agent wrote.
 
-A value that was not found is no evidence where something was not recorded: models read values off pictures and files that stand nowhere in
-the recorded texts. A sub-agent reads the texts that an agent gave to it as its user's, although a model wrote them.
+A missing value proves nothing where something was not recorded: models read values off pictures and files that the recorded
+texts do not hold. A sub-agent reads the texts that an agent gave to it as its user's, although a model wrote them.
 """
 
 import re
@@ -41,7 +41,7 @@ def not_found(reason: Reason, why: str) -> NotEvaluated:
 
 
 def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
-    """Return what could not be looked at, as far as the trajectory shows."""
+    """Return the reason why not all texts could be searched, as far as the trajectory shows it."""
     if trajectory.hidden_turns:
         return hidden_calls(trajectory)
     if trajectory.calls and trajectory.calls[-1].order != len(trajectory.calls) - 1:
@@ -78,7 +78,7 @@ _BLOCK = (
     rf"|{_NAME}(?:image|document|video|audio){_IS}\{{[^{{}}]{{0,200}}?\b(?:format|source){_IS}"
     rf"|{_NAME}screenshot{_IS}{_NAME}(?!https?:|/)"
 )
-# The first bytes of PNG, JPEG, GIF, PDF and office files in base64, and what observability tools write in place of them.
+# The first bytes of PNG, JPEG, GIF, PDF and office files in base64, and placeholders of observability tools.
 _BYTES = (
     r"(?<![a-z0-9+/])(?:ivborw0kg|/9j/[24]|r0lgodlh|jvberi0|uesdbb)"
     r"|\bdata:(?:image|audio|video|application)/[\w.+-]{1,80};base64|@@@langfusemedia:"
@@ -94,7 +94,7 @@ _PLACEHOLDER = (
     rf"|[\[<({{](?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b"
 )
 _PICTURE = re.compile("|".join((_BLOCK, _BYTES, _PLACEHOLDER)).encode())
-# A file counts where its bytes, or a reference to them, stand beside its type; lists of files have types as well.
+# A file counts where its bytes, or a reference to them, are beside its type; lists of files have types as well.
 _FILE = re.compile(
     (
         rf"(?:mime_?type|media_?type|content_?type){_IS}{_NAME}(?:image/|audio/|video/|application/(?:pdf|octet-stream|vnd))"
@@ -104,7 +104,7 @@ _FILE = re.compile(
 _FILE_BYTES = re.compile(rf"{_NAME}(?:data|bytes|blob|source|file_?data|file_?id|base64){_IS}".encode())
 # Looking around each costs a walk over the text.
 _MAX_FILES = 16
-# Without one of these there is none, which settles nearly all texts in a thirtieth of the time.
+# A text without one of these words holds no picture, which settles nearly all texts in a thirtieth of the time.
 _WORDS = (
     b"image media mime b64 base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb screenshot inline picture photo pdf attachment audio video"
     b" binary file document blob data:".split()
@@ -128,12 +128,9 @@ def holds_picture(folded: bytes) -> bool:
 
 
 def shows_screen(call: ToolCall) -> bool:
-    """Return whether a call that worked gave the model a picture of a screen, whatever of it was recorded."""
-    action = (
-        call.arguments.value.get("action")
-        if isinstance(call.arguments, Recorded) and isinstance(call.arguments.value, dict)
-        else None
-    )
+    """Return whether a call that worked gave the model a picture of a screen, recorded or not."""
+    arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
+    action = arguments.get("action") if isinstance(arguments, dict) else None
     return call.error is None and (action == "screenshot" or _SCREENS.search(call.name) is not None)
 
 

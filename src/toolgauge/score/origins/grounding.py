@@ -4,18 +4,17 @@ Each text is folded and taken apart at most once, the user's first: the cost is 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import lru_cache, partial
 from itertools import chain, islice
 from operator import attrgetter, itemgetter
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import EarlierValues
-from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
@@ -60,15 +59,16 @@ _EXAMPLES = re.compile(
 class Texts:
     """Texts of one source. They are searched as they are, and indexed once that has cost as much as an index."""
 
-    # How much is not indexed, and how much of it was searched so far.
+    # How much is not indexed, and how much of that was searched so far.
     _size = _searched = 0
-    # So many of the texts have been prepared for searches, read for days and telephone numbers, and for their languages.
-    _prepared = _read = _looked = 0
-    has_relative_day = False
-    _languages = False, False
+    # So many of the texts have been prepared for searches, and read for days, telephone numbers and languages.
+    _prepared = _read = 0
+    # Whether any text names a day by its distance, is not English, or has letters of another script: then days, number words and names
+    # may be unreadable. Known after `read`.
+    has_relative_day = is_foreign = has_other_script = False
 
     def __init__(self) -> None:
-        # The texts, folded: whoever has one more appends it. And those that are not indexed: short ones together.
+        # The folded texts; append further ones. And the texts that are not indexed: short ones together.
         self.contents: list[bytes] = []
         self._chunks: list[bytes] = []
         self._words: set[bytes] = set()
@@ -95,9 +95,7 @@ class Texts:
         """Return whether a word is in the texts; `None` where only an index can show it."""
         if self._prepared < len(self.contents):
             self._prepare()
-        if self._searched > _SEARCHES * self._size:
-            self._index()
-        if word in self._words:
+        if word in (self.words if self._searched > _SEARCHES * self._size else self._words):
             return True
         if not self._chunks:
             return False
@@ -115,42 +113,50 @@ class Texts:
 
     @property
     def words(self) -> set[bytes]:
-        """All words."""
-        self._index()
+        """All words; asking for them indexes the texts."""
+        self._prepare()
+        for content in self._chunks:
+            fresh = _words(content) - self._words
+            self._words |= fresh
+            self._fresh |= fresh
+        self._chunks.clear()
+        self._size = self._searched = 0
         return self._words
 
     @property
     def numbers(self) -> dict[float, None]:
         """All numbers, in the order in which they were seen."""
-        self._index()
-        if self._fresh:
+        if self.words and self._fresh:
             fresh, self._fresh = self._fresh, set()
             self._numbers.update(dict.fromkeys(sorted(value_forms.numbers(fresh))))
         return self._numbers
 
     def names_day(self, day: Day) -> bool:
         """Return whether the texts name a day; where either has no year, month and day decide."""
-        self._read_on()
+        self.read()
         years = self._days.get(day[1:])
         return years is not None and (day[0] is None or None in years or day[0] in years)
 
     def names_phone(self, digits: bytes) -> bool:
         """Return whether the texts hold a telephone number, with or without the code of its country."""
-        self._read_on()
+        self.read()
         return digits[-_PHONE_SUFFIX:] in self._phones
 
-    @property
-    def languages(self) -> tuple[bool, bool]:
-        """Whether any text is not English, and in other letters: its days, number words and names may be unreadable."""
-        is_foreign, has_other_script = self._languages
-        for content in self.contents[self._looked :]:
-            is_foreign = is_foreign or value_forms.is_foreign(content)
-            has_other_script = has_other_script or value_forms.has_other_script(content)
-        self._looked, self._languages = len(self.contents), (is_foreign, has_other_script)
-        return self._languages
+    def read(self) -> "Texts":
+        """Read all texts for days, telephone numbers and languages."""
+        for content in self.contents[self._read :]:
+            found = _known_reading(content) if len(content) <= _LONGEST_KNOWN else _read(content)
+            for year, month, day in found.days:
+                self._days.setdefault((month, day), set()).add(year)
+            self._phones |= found.phones
+            self.has_relative_day = self.has_relative_day or found.has_relative_day
+            self.is_foreign = self.is_foreign or found.is_foreign
+            self.has_other_script = self.has_other_script or found.has_other_script
+        self._read = len(self.contents)
+        return self
 
     def has_phrase(self, phrase: bytes) -> bool:
-        """Return whether the words of a phrase stand side by side."""
+        """Return whether the words of a phrase are in a text side by side."""
         return any(_stands_alone(phrase, content, _NO_JOINTS) for content in self.contents)
 
     def spells(self, joined: bytes) -> bool:
@@ -159,41 +165,35 @@ class Texts:
         pattern = re.compile(rb"(?<![a-z0-9])" + letters + rb"(?![a-z0-9])")
         return any(pattern.search(value_forms.plain(content[:_MAX_SPELLED])) for content in self.contents[-_SEARCHES:])
 
-    def _index(self) -> None:
-        self._prepare()
-        for content in self._chunks:
-            fresh = _words(content) - self._words
-            self._words |= fresh
-            self._fresh |= fresh
-        self._chunks.clear()
-        self._size = self._searched = 0
 
-    def _read_on(self) -> None:
-        for content in self.contents[self._read :]:
-            days, phones, has_relative_day = (
-                _known_days_and_phones(content) if len(content) <= _LONGEST_KNOWN else _read(content)
-            )
-            for year, month, day in days:
-                self._days.setdefault((month, day), set()).add(year)
-            self._phones |= phones
-            self.has_relative_day = self.has_relative_day or has_relative_day
-        self._read = len(self.contents)
+class _Reading(NamedTuple):
+    days: frozenset[Day]
+    phones: frozenset[bytes]
+    has_relative_day: bool
+    is_foreign: bool
+    has_other_script: bool
 
 
 def _words(content: bytes) -> Set[bytes]:
     return _known_words(content) if len(content) <= _LONGEST_KNOWN else value_forms.words(content)
 
 
-def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
+def _read(content: bytes) -> _Reading:
     plain = value_forms.plain(content)
     found = map(itemgetter(0), value_forms.PHONE.finditer(plain))
     phones = frozenset(value_forms.digits_of(phone)[-_PHONE_SUFFIX:] for phone in found)
-    return frozenset(value_forms.days(plain)), phones, value_forms.RELATIVE_DAY.search(plain) is not None
+    return _Reading(
+        frozenset(value_forms.days(plain)),
+        phones,
+        value_forms.RELATIVE_DAY.search(plain) is not None,
+        value_forms.is_foreign(content),
+        value_forms.has_other_script(content),
+    )
 
 
 # Instructions of an agent repeat in each conversation. Without this cache the evaluator takes a sixth more time.
 _known_words = lru_cache(maxsize=64)(value_forms.words)
-_known_days_and_phones = lru_cache(maxsize=64)(_read)
+_known_reading = lru_cache(maxsize=64)(_read)
 _known_shares = lru_cache(maxsize=64)(value_forms.shares)
 _known_examples = lru_cache(maxsize=256)(partial(_EXAMPLES.sub, rb"\1"))
 
@@ -222,16 +222,14 @@ def _goes_on(outward: bytes, joints: frozenset[int]) -> bool:
 
 
 class Seen:
-    """What had been seen before a call: `before` is called with each call, in their order."""
+    """The texts that an agent had seen before a call: `before` is called with each call, in their order."""
 
     def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
         trajectory = without_delegated(trajectory)
         self.user, self.system, self._results, self.known = Texts(), Texts(), Texts(), Texts()
         self.trajectory = trajectory
         # The next to be seen come last.
-        self._messages = sorted(
-            (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
-        )[::-1]
+        self._messages = sorted(trajectory.messages, key=attrgetter("turn"))[::-1]
         self._calls = sorted(trajectory.calls, key=_result_turn)[::-1]
         # Calls whose results could be known; the results are read once the user's texts do not hold a value.
         self._unread: list[ToolCall] = []
@@ -239,7 +237,7 @@ class Seen:
         self._schemas: dict[str, Texts] = {}
         self._found: dict[bytes, Source] = {}
         self._computed = self._phrases = 0
-        # What earlier traces of the conversation showed.
+        # Hashes of the values in earlier traces of the conversation; only ids and numbers are known.
         self.earlier = trajectory.earlier or EarlierValues()
         self._gap = gap_of(trajectory)
         # How many texts of users and of results were searched for pictures.
@@ -255,10 +253,28 @@ class Seen:
     @property
     def results(self) -> Texts:
         """The results and errors of calls."""
-        if self._unread:
-            unread, self._unread = self._unread, []
-            for call in unread:
-                self._take(call)
+        unread, self._unread = self._unread, []
+        for call in unread:
+            reason: Reason | None = None
+            why = ""
+            match call.result:
+                case Recorded() | Unparsed(reason="unparsable"):
+                    if not self._take_result(call.result):
+                        reason, why = "truncated", "was too deep to read"
+                case Unparsed():
+                    self._take_result(call.result)
+                    reason, why = "truncated", "was cut off"
+                case NotRecorded(reason="redacted"):
+                    reason, why = "redacted", "was redacted"
+                case NotRecorded():
+                    if has_taken_effect(call):
+                        reason, why = "results_not_recorded", "was not recorded"
+            if reason is None and shows_screen(call):
+                reason, why = "no_content", "was a picture of a screen, which is not read"
+            if reason is not None and self._gap is None:
+                self._gap = not_found(reason, f"the result of an earlier call of {shown(call.name)} {why}")
+            if call.error is not None and call.error.message:
+                self._results.contents.append(value_forms.folded(call.error.message))
         return self._results
 
     def sources(self) -> Iterator[tuple[Source, Texts]]:
@@ -273,26 +289,17 @@ class Seen:
     @property
     def gap(self) -> NotEvaluated | None:
         """The reason why a value not found may still have been seen; `None` where everything could be searched."""
-        self._search_pictures()
-        return self._gap or (None if any(self.user.contents) or self.earlier.has_user else NO_USER)
+        return self.gap_of_results or (None if any(self.user.contents) or self.earlier.has_user else NO_USER)
 
     @property
-    def gap_of_results(self) -> Reason | None:
+    def gap_of_results(self) -> NotEvaluated | None:
         """The reason why the texts so far may be incomplete, whether or not the user wrote anything."""
-        self._search_pictures()
-        return None if self._gap is None else self._gap.reason
-
-    def _search_pictures(self) -> None:
         contents, results = self.user.contents, self.results.contents
         users, known = self._searched
         if self._gap is None and any(map(holds_picture, chain(contents[users:], results[known:]))):
             self._gap = not_found("no_content", "a picture or a file came before it, which is not read")
         self._searched = len(contents), len(results)
-
-    @property
-    def has_earlier(self) -> bool:
-        """Whether earlier traces of the conversation were seen. Only their ids and numbers are known."""
-        return self.earlier.has_traces
+        return self._gap
 
     def take_all(self) -> None:
         """Add all texts of the trajectory."""
@@ -311,6 +318,8 @@ class Seen:
         messages, calls = self._messages, self._calls
         while messages and (turn is None or messages[-1].turn <= turn):
             message = messages.pop()
+            if message.role == "assistant":
+                continue
             (self.user if message.role == "user" else self.system).contents.append(value_forms.folded(message.text))
         while calls and (turn is None or _result_turn(calls[-1]) <= turn):
             self._unread.append(calls.pop())
@@ -318,26 +327,6 @@ class Seen:
     def _take_prompt(self, prompt: str) -> None:
         if all(prompt != message.text for message in self.trajectory.messages):
             self.user.contents.append(value_forms.folded(prompt))
-
-    def _take(self, call: ToolCall) -> None:
-        """Add the result of a call, or note why it cannot be searched."""
-        match call.result:
-            case Recorded() | Unparsed(reason="unparsable"):
-                if not self._take_result(call.result):
-                    self._note("truncated", call, "was too deep to read")
-            case Unparsed():
-                self._take_result(call.result)
-                self._note("truncated", call, "was cut off")
-            case NotRecorded(reason="redacted"):
-                self._note("redacted", call, "was redacted")
-            case NotRecorded() if has_taken_effect(call):
-                self._note("results_not_recorded", call, "was not recorded")
-            case NotRecorded():
-                pass
-        if shows_screen(call):
-            self._note("no_content", call, "was a picture of a screen, which is not read")
-        if call.error is not None and call.error.message:
-            self._results.contents.append(value_forms.folded(call.error.message))
 
     def _take_result(self, result: Content) -> bool:
         """Add the readable parts of a result; return False where a part is unreadable."""
@@ -348,20 +337,14 @@ class Seen:
         self._results.contents += filter(None, contents)
         return None not in contents
 
-    def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
-        self._gap = self._gap or not_found(reason, f"the result of an earlier call of {shown(call.name)} {what}")
-
-    @cached_property
-    def _definitions(self) -> Mapping[str, ToolDefinition]:
-        offered = {tool.name: tool for tool in self.trajectory.tools_offered or ()}
-        return {**self.trajectory.registered_tools, **offered}
-
     def schema(self, name: str) -> Texts:
         """Return the schema and the description of a tool."""
         known = self._schemas.get(name)
         if known is None:
             known = self._schemas[name] = Texts()
-            if (tool := self._definitions.get(name)) is not None:
+            offered = reversed(self.trajectory.tools_offered or ())
+            tool = next((one for one in offered if one.name == name), self.trajectory.registered_tools.get(name))
+            if tool is not None:
                 texts = value_forms.folded(tool.description or ""), folded_json(tool.parameters) or b""
                 known.contents += [
                     (_known_examples if len(text) <= _LONGEST_DEFINITION else _known_examples.__wrapped__)(text)
@@ -395,8 +378,8 @@ class Seen:
 
     def is_computed(self, value: float) -> bool:
         """Return whether a number is a sum, a difference, a multiple or a named share of numbers that had been seen."""
-        # What earlier traces showed is known by hashes, which cannot be added.
-        if self.has_earlier or self.user.languages[0]:
+        # Numbers of earlier traces are known by hashes, which cannot be added.
+        if self.earlier.has_traces or self.user.read().is_foreign:
             return True
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
@@ -427,11 +410,14 @@ class Seen:
             near = [*value_forms.neighbours(day)]
             if self._first(tool, lambda texts, near=near: any(map(texts.names_day, near))):
                 return "derived"
-        return "derived" if self.user.has_relative_day or self.has_earlier or self.user.languages[0] else None
+        user = self.user.read()
+        return "derived" if user.has_relative_day or self.earlier.has_traces or user.is_foreign else None
 
     def phone(self, digits: bytes, tool: str) -> Source | None:
         """Return where a telephone number had been seen."""
-        return self._first(tool, lambda texts: texts.names_phone(digits)) or ("derived" if self.has_earlier else None)
+        return self._first(tool, lambda texts: texts.names_phone(digits)) or (
+            "derived" if self.earlier.has_traces else None
+        )
 
     def _first(self, tool: str, holds: Callable[[Texts], bool]) -> Source | None:
         for source, texts in self.sources():

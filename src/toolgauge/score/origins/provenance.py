@@ -75,6 +75,11 @@ class ValueSearch:
         """Return the mark of the first place where a value was found."""
         return self._found.get(self._key(value))
 
+    def was_found(self, value: Leaf, by: int) -> bool:
+        """Return whether a value was found at a place with a mark of at most `by`."""
+        first = self.first(value)
+        return first is not None and first <= by
+
     def look_among(self, values: Iterable[Leaf], mark: int) -> None:
         """Look at the single values of a place."""
         found = self._found
@@ -84,11 +89,23 @@ class ValueSearch:
             key = self._key(value)
             if key in found and found[key] is None:
                 self._note(key, mark)
-            if self._numbers and self._has_tolerance(value):
-                self._note_near(value, mark)
+            if not (self._numbers and isinstance(self._rule, Numeric) and self._has_tolerance(value)):
+                continue
+            # The wanted numbers near the value; each is taken out once it is found.
+            tolerance = max(self._rule.absolute, self._rule.relative * abs(value))
+            # Rounding may add a little: `agreement` decides.
+            reach = tolerance + _ROUNDING * (tolerance + abs(value))
+            begin, end = bisect_left(self._numbers, value - reach), bisect_right(self._numbers, value + reach)
+            far: list[int | float] = []
+            for wanted in self._numbers[begin:end]:
+                if agreement(self._rule, value, wanted)[0] == 1.0:
+                    self._note(self._key(wanted), mark)
+                else:
+                    far.append(wanted)
+            self._numbers[begin:end] = far
 
     def look_in_prose(self, text: str, mark: int) -> None:
-        """Look at a text, in which values may stand among other words."""
+        """Look at a text, in which values may be among other words."""
         if not self._missing:
             return
         for size, phrases in self._phrases.items():
@@ -104,22 +121,6 @@ class ValueSearch:
         if key in self._found and self._found[key] is None:
             self._found[key] = mark
             self._missing -= 1
-
-    def _note_near(self, value: float, mark: int) -> None:
-        """Note the wanted numbers near a value; each is taken out once it is found."""
-        if not isinstance(self._rule, Numeric):
-            return
-        tolerance = max(self._rule.absolute, self._rule.relative * abs(value))
-        # Rounding may add a little: `agreement` decides.
-        reach = tolerance + _ROUNDING * (tolerance + abs(value))
-        begin, end = bisect_left(self._numbers, value - reach), bisect_right(self._numbers, value + reach)
-        far: list[int | float] = []
-        for wanted in self._numbers[begin:end]:
-            if agreement(self._rule, value, wanted)[0] == 1.0:
-                self._note(self._key(wanted), mark)
-            else:
-                far.append(wanted)
-        self._numbers[begin:end] = far
 
     def _has_tolerance(self, value: Leaf) -> TypeGuard[int | float]:
         return (
@@ -175,7 +176,7 @@ class Subject(Struct, frozen=True):
 
 
 class Broken(Struct, frozen=True, kw_only=True):
-    """What breaks a rule."""
+    """A breach of a rule."""
 
     note: str
     differences: tuple[Difference, ...]
@@ -185,7 +186,7 @@ Verdict: TypeAlias = Broken | NotEvaluated | None
 
 
 def joined(call: ToolCall, verdicts: Sequence[Verdict], rules: str) -> Outcome:
-    """Return the outcome of a call of what its rules, named so, found."""
+    """Return the outcome of a call; `rules` is the word for the things that gave the verdicts."""
     unjudged = [verdict for verdict in verdicts if isinstance(verdict, NotEvaluated)]
     broken = [verdict for verdict in verdicts if isinstance(verdict, Broken)]
     judged = len(verdicts) - len(unjudged)
@@ -238,14 +239,20 @@ class FromResults:
 
     def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
         """Judge the values of one call."""
-        strangers = [value for value in values if not any(trail.holds(value, call.turn) for trail in self._trails)]
+        strangers = [
+            value for value in values if not any(trail.search.was_found(value, call.turn) for trail in self._trails)
+        ]
         if not strangers:
             return None
-        results = sum(trail.results(call.turn) for trail in self._trails)
+        results = sum(bisect_right(trail.turns, call.turn) for trail in self._trails)
         unseen = self.unseen(call)
         if unseen is not None:
             return unseen
-        absent = [value for value in strangers if not any(trail.may_hold(value, call.turn) for trail in self._trails)]
+        absent = [
+            value
+            for value in strangers
+            if not any(trail.in_texts.was_found(value, call.turn) for trail in self._trails)
+        ]
         if not absent:
             explanation = f"a result of {self._names} is a text, in which no path leads anywhere"
             return NotEvaluated(reason="unparsable", explanation=explanation)
@@ -257,8 +264,8 @@ class FromResults:
     def unseen(self, call: ToolCall) -> NotEvaluated | None:
         """Return why the values may have been in a result all the same."""
         for trail in self._trails:
-            if (gap := trail.gap(call.turn)) is not None:
-                return gap
+            if trail.gap is not None and trail.gap[0] <= call.turn:
+                return trail.gap[1]
         trajectory = self._trajectory
         if trajectory.hidden_turns:
             return hidden_calls(trajectory)
@@ -275,65 +282,45 @@ class FromResults:
 
 
 class _Trail:
-    """What the results of one source held, and from which turn of calls on that was known."""
+    """The values in the results of one source, each marked with the first turn of calls that knew it."""
 
     def __init__(self, source: ResultsOf, rule: SearchRule, wanted: Sequence[Leaf], trajectory: Trajectory) -> None:
-        self._steps, self._or_arguments = source.steps, source.or_arguments
-        self._search = ValueSearch(rule, wanted)
-        # What texts hold in which a path cannot be followed.
-        self._in_texts = ValueSearch(rule, wanted)
-        self._turns: list[int] = []
-        # The first result that could not be looked at, and the turn from which on it mattered.
-        self._gap: tuple[int, NotEvaluated] | None = None
+        self.search = ValueSearch(rule, wanted)
+        # The values in texts in which a path cannot be followed.
+        self.in_texts = ValueSearch(rule, wanted)
+        self.turns: list[int] = []
+        # The first result that could not be searched, and the turn from which on it mattered.
+        self.gap: tuple[int, NotEvaluated] | None = None
+        self._steps = source.steps
         calls = [call for call in trajectory.calls if source.tools.match(call.name) and has_taken_effect(call)]
         known = [(call.turn + 1 if call.result_turn is None else call.result_turn, call) for call in calls]
         for turn, call in sorted(known, key=itemgetter(0)):
-            self._look_at(call, turn)
-
-    def holds(self, value: Leaf, turn: int) -> bool:
-        first = self._search.first(value)
-        return first is not None and first <= turn
-
-    def may_hold(self, value: Leaf, turn: int) -> bool:
-        """Return whether a value was in a text in which the path cannot be followed."""
-        first = self._in_texts.first(value)
-        return first is not None and first <= turn
-
-    def results(self, turn: int) -> int:
-        return bisect_right(self._turns, turn)
-
-    def gap(self, turn: int) -> NotEvaluated | None:
-        """Return the outcome where a result that was known in this turn could not be looked at."""
-        return None if self._gap is None or self._gap[0] > turn else self._gap[1]
-
-    def _look_at(self, call: ToolCall, turn: int) -> None:
-        if self._or_arguments:
-            self._search.look_among(leaves(readable_arguments(call) or {}), turn)
-        match call.result:
-            case Recorded(value=value):
+            if source.or_arguments:
+                self.search.look_among(leaves(readable_arguments(call) or {}), turn)
+            parts: Sequence[Json] = ()
+            if isinstance(call.result, Recorded):
+                value = call.result.value
                 parts = result_parts(value)
-                if self._steps is not None and parts[:1] != (value,):
+                if source.steps is not None and parts[:1] != (value,):
                     # A path may lead through one block, all of them, or the blocks' wrapping.
                     parts = (*parts, result_value(value), value)
-                for part in parts:
-                    self._look_in(part, turn)
-            case Unparsed(text=text):
-                self._look_in(text, turn)
-            case NotRecorded():
-                pass
-        if not isinstance(call.result, NotRecorded):
-            self._turns.append(turn)
-        gap = unseen_part(call)
-        if gap is not None and self._gap is None:
-            self._gap = (turn, gap)
+            elif isinstance(call.result, Unparsed):
+                parts = (call.result.text,)
+            for part in parts:
+                self._look_in(part, turn)
+            if not isinstance(call.result, NotRecorded):
+                self.turns.append(turn)
+            gap = unseen_part(call)
+            if gap is not None and self.gap is None:
+                self.gap = (turn, gap)
 
     def _look_in(self, value: Json, turn: int) -> None:
         if not isinstance(value, str):
             at_path = (leaf for found in values_at(value, self._steps or ()) for leaf in leaves(found))
             # Without a path, keys of objects count: they are ids in many results.
-            self._search.look_among(values_and_keys(value) if self._steps is None else at_path, turn)
+            self.search.look_among(values_and_keys(value) if self._steps is None else at_path, turn)
             return
-        search = self._search if self._steps is None else self._in_texts
+        search = self.search if self._steps is None else self.in_texts
         search.look_among((value,), turn)
         search.look_in_prose(value, turn)
 
@@ -405,8 +392,16 @@ class StaysWithin:
             is_outside = only_in is not None and not (
                 only_in.match(call.name) or subject.place.tool.leads_to(call.name)
             )
-            if is_outside or (not_in is not None and not_in.match(call.name)):
-                self._look_at(call, place)
+            if not is_outside and (not_in is None or not not_in.match(call.name)):
+                continue
+            if isinstance(call.arguments, Recorded):
+                for leaf in leaves(call.arguments.value):
+                    self._search.look_among((leaf,), place)
+                    if isinstance(leaf, str):
+                        self._search.look_in_prose(leaf, place)
+            elif isinstance(call.arguments, Unparsed):
+                self._search.look_in_prose(call.arguments.text, place)
+            self._gap = self._gap or unseen_arguments(call)
 
     def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
         """Judge the values of one call."""
@@ -416,16 +411,3 @@ class StaysWithin:
         other = self._calls[first[0][0]]
         note = f"is also in call {other.order + 1}, of {shown(other.name)}"
         return self._subject.broken(call, self._condition, [value for _, value in first], note)
-
-    def _look_at(self, call: ToolCall, place: int) -> None:
-        match call.arguments:
-            case Recorded(value=value):
-                for leaf in leaves(value):
-                    self._search.look_among((leaf,), place)
-                    if isinstance(leaf, str):
-                        self._search.look_in_prose(leaf, place)
-            case Unparsed(text=text):
-                self._search.look_in_prose(text, place)
-            case NotRecorded():
-                pass
-        self._gap = self._gap or unseen_arguments(call)

@@ -27,7 +27,7 @@ _MARKS = dict.fromkeys(
     ),
     " ",
 )
-# Letters that do not come apart, digits of other scripts, and what has no width.
+# Letters that do not come apart, digits of other scripts, and characters without width.
 _LETTERS: dict[int, str | None] = {
     **dict(zip(map(ord, "\u0142\u00f8\u0111\u0131\u0127"), "lodih", strict=True)),
     0xE6: "ae",
@@ -59,7 +59,7 @@ _DIGIT = re.compile(rb"\d")
 # A run of short words ends at these.
 _BREAKS = re.compile(rb"[^a-z0-9 .-]+")
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
-_RUNS = re.compile(rb"\d+|\D+")
+RUNS = re.compile(rb"\d+|\D+")
 # A word with a sign of an id.
 _WITH_ID_SIGN = re.compile(rb"(?<![^ ])[^ \d_@]*+[\d_@][^ ]*+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
@@ -113,7 +113,7 @@ _ENDS_OF_MONTH = (1, 28, 29, 30, 31)
 # A day named by its distance: `tomorrow`, `next week`, `for 3 nights`.
 RELATIVE_DAY = re.compile(
     rb"\b(?:today|tonight|"
-    # A day without a month, and what has a day of its own.
+    # A day without a month, and a time with a day of its own.
     rb"\d{1,2}(?:st|nd|rd|th)\b(?! {0,2}(?:of )?"
     + _MONTH
     + rb")|(?:first|second|third|[a-z]{3,8}th|twenty-[a-z]{4,7}|thirty-first) of|q[1-4]|(?:in|during|since|for|of) (?:19|20)\d\d"
@@ -175,7 +175,7 @@ def is_foreign(content: bytes) -> bool:
 
 
 def split_scripts(content: bytes) -> bytes:
-    """Part words of plain letters and digits from those of other scripts."""
+    """Part words of plain letters and digits from words of other scripts."""
     return content if content.isascii() else _SEAM.sub(" ", content.decode("utf-8", "replace")).encode()
 
 
@@ -212,7 +212,7 @@ def id_words(content: bytes) -> set[bytes]:
 
 
 def ids(joined: Iterable[bytes]) -> set[bytes]:
-    """Return what may be ids or numbers of such words: each as it is joined, and taken apart."""
+    """Return the possible ids or numbers of such words: each as it is joined, and taken apart."""
     found = set(_WITH_ID_SIGN.findall(_taken_apart(joined)))
     found.update([one.replace(b",", b"") for one in found if b"," in one])
     return found
@@ -253,13 +253,8 @@ def parts(text: str) -> list[bytes]:
 
 
 def pieces(joined: bytes) -> list[bytes]:
-    """Take a joined word apart at everything that is no letter or digit."""
+    """Take a joined word apart at every sign between letters and digits."""
     return [piece for piece in re.split(rb"[-_.,:/@+]", joined) if piece]
-
-
-def runs(piece: bytes) -> list[bytes]:
-    """Take a piece apart where letters and digits meet."""
-    return _RUNS.findall(piece)
 
 
 def number(joined: bytes) -> float | None:
@@ -316,29 +311,23 @@ def is_computed(value: float, seen: Iterable[float], named_shares: Iterable[floa
 
 def days(content: bytes) -> Iterator[Day]:
     """Yield the days that folded text names; both readings where either number may be the month."""
-    for match in _YEAR_FIRST.finditer(content):
-        yield from _valid(int(match[1]), int(match[2]), int(match[3]))
+    candidates: list[Day] = [(int(year), int(month), int(day)) for year, month, day in _YEAR_FIRST.findall(content)]
     for match in _YEAR_LAST.finditer(content):
         year = int(match[3]) if match[3] else None
         year = year + 2000 if year is not None and year < 100 else year
         one, other = int(match[1]), int(match[2] or match[4] or match[5])
-        yield from _valid(year, one, other)
-        yield from _valid(year, other, one)
+        candidates += (year, one, other), (year, other, one)
     for match in _MONTH_FIRST.finditer(content):
         year, month = int(match[4]) if match[4] else None, _MONTHS[match[1]]
-        yield from _valid(year, month, int(match[2]))
-        if match[3]:
-            yield from _valid(year, month, int(match[3]))
+        candidates += [(year, month, int(day)) for day in (match[2], match[3]) if day]
     for match in _MONTH_ALONE.finditer(content):
-        for day in _ENDS_OF_MONTH:
-            yield from _valid(int(match[2]) if match[2] else None, _MONTHS[match[1]], day)
+        year = int(match[2]) if match[2] else None
+        candidates += [(year, _MONTHS[match[1]], day) for day in _ENDS_OF_MONTH]
     for match in _DAY_FIRST.finditer(content):
-        yield from _valid(int(match[3]) if match[3] else None, _MONTHS[match[2]], int(match[1]))
-
-
-def _valid(year: int | None, month: int, day: int) -> Iterator[Day]:
-    if 1 <= month <= 12 and 1 <= day <= 31:
-        yield (year, month, day)
+        candidates.append((int(match[3]) if match[3] else None, _MONTHS[match[2]], int(match[1])))
+    for year, month, day in candidates:
+        if 1 <= month <= 12 and 1 <= day <= 31:
+            yield year, month, day
 
 
 def neighbours(day: Day) -> Iterator[Day]:

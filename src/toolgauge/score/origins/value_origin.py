@@ -38,7 +38,7 @@ _LONGEST_CODE = 3
 # Such as `P1` and `A4`.
 _LONGEST_LABEL = 2
 _FEWEST_PHONE_DIGITS = 7
-# Fewer digits stand in many a sentence.
+# Fewer digits are in many a sentence.
 _SPOKEN_DIGITS = 3
 
 _ID_NAME = re.compile(r"(?:^|[_\-.])(?:ids?|uuids?|guid|sku|iban)$|[a-z0-9](?:Ids?|IDs?|Uuid|UUID)$|^(?:ID|Id)s?$")
@@ -67,7 +67,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{2,62}[A-Za-z0-9_]")
 # Punctuation, perhaps one letter, and the rest of an id: `#W9502126`, `(B) 88-213`. A letter that more letters follow begins a word.
 _PREFIXED = re.compile(rb"[^a-z0-9\x80-\xff]{0,3}(?:([a-z])(?:[^a-z0-9\x80-\xff]{1,3}|(?=\d)))?([a-z0-9][!-~]{4,63})")
 _LETTERS = [bytes((code,)) for code in range(ord("a"), ord("z") + 1)]
-# What joins such a letter to the rest where it stands in a text.
+# Joints between such a letter and the rest in a text.
 _JOINTS = (b"", b"_", b"-")
 _SHORTEST_ID, _LONGEST_ID, _FEWEST_ID_DIGITS = 6, 64, 3
 _PHONE_SHAPE = re.compile(r"\+\d(?:[ ().-]{0,3}\d){6,14}")
@@ -89,7 +89,7 @@ class Value(Struct, frozen=True, gc=False):
 
     @property
     def path(self) -> str:
-        """How people write where it stands: `passengers[2].last_name`."""
+        """The place of the value as people write it: `passengers[2].last_name`."""
         return place(self.steps)
 
 
@@ -223,7 +223,7 @@ def _source_of_text(value: Value, text: str, tool: str, seen: Seen, *, is_whole:
 
 
 def _source_of_form(value: Value, text: str, tool: str, seen: Seen, *, is_whole: bool) -> Origin:
-    """Look for a text that does not stand anywhere as it is."""
+    """Look for a text that does not occur as it is."""
     if is_id(value):
         return _source_of_id(text, tool, seen)
     if _PHONE_NAME.search(value.name[:_LONGEST_ARGUMENT]) or _PHONE_SHAPE.fullmatch(text):
@@ -253,7 +253,7 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen, *, is_whole:
     for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
         if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
             return source
-    may_be_elsewhere = seen.has_earlier or seen.user.languages[1] or seen.spelled(b"".join(pieces))
+    may_be_elsewhere = seen.earlier.has_traces or seen.user.read().has_other_script or seen.spelled(b"".join(pieces))
     return "derived" if may_be_elsewhere else None
 
 
@@ -274,18 +274,18 @@ def _source_of_parts(text: str, tool: str, seen: Seen, *, is_whole: bool) -> Sou
             return None
         source = source or found
     if source is None and is_whole:
-        # A single digit stands anywhere by chance.
+        # A single digit is anywhere by chance.
         is_near = any(len(small) > 1 and seen.word(small, tool) for small in smalls)
         return _source_of_id(text, tool, seen) or ("derived" if is_near else None)
     return source or "derived"
 
 
 def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
-    """Look for an id that does not stand anywhere as it is: with other joints, or word by word where the user wrote it."""
+    """Look for an id that does not occur as it is: with other joints, or word by word where the user wrote it."""
     if seen.trajectory.left_out.holds(text) is True:
         return "result"
     pieces = _pieces(text)
-    split = [run for piece in pieces for run in value_forms.runs(piece)]
+    split = [run for piece in pieces for run in value_forms.RUNS.findall(piece)]
     for joined in dict.fromkeys(joint.join(some) for some in (pieces, split) for joint in (b"", b"-", b"_")):
         if joined and (source := seen.word(joined, tool)) is not None:
             return source
@@ -297,15 +297,15 @@ def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
     if is_spoken and all(map(seen.user.has, pieces)):
         return "user"
     numbers = [run for run in split if run.isdigit()]
-    # Of earlier traces, words without digits are not remembered. One or two digits stand in many a text.
+    # Of earlier traces, words without digits are not remembered. One or two digits are in many a text.
     is_spoken = not numbers or any(len(number) >= _SPOKEN_DIGITS for number in numbers)
-    if seen.has_earlier and is_spoken and all(seen.word(number, tool) for number in numbers):
+    if seen.earlier.has_traces and is_spoken and all(seen.word(number, tool) for number in numbers):
         return "earlier" if numbers else "derived"
     return _source_without_prefix(value_forms.plain(value_forms.folded(text)), tool, seen)
 
 
 def _source_without_prefix(content: bytes, tool: str, seen: Seen) -> Source | None:
-    """Look for an id that stands elsewhere with another prefix, or with none."""
+    """Look for an id that occurs with another prefix, or with none."""
     # Rule: a prefix of punctuation and one letter makes no other id where the rest has at least five characters, and where no id with
     # the same rest and another letter was seen.
     match = _PREFIXED.fullmatch(content)
@@ -371,7 +371,7 @@ def failing_chains(
 
 class _Tracer:
     def __init__(self, trajectory: Trajectory) -> None:
-        # Rule: what one agent asks of another was written by a model, so that its values are followed further back.
+        # Rule: a model wrote the request of one agent to another, so that its values are followed further back.
         outer = tuple(run for run in trajectory.runs if run.above is None)
         prompts = {run.prompt for run in trajectory.runs if run.above is not None} - {run.prompt for run in outer}
         messages = [one for one in trajectory.messages if one.turn == 0 or one.text not in prompts]
@@ -405,7 +405,16 @@ class _Tracer:
             before = None
             if source == "result":
                 results = self._results_before(call) if results is None else results
-                before = _holder(value, call, seen, results)
+                is_words = _is_long(value) or origin(value, call.name, seen) == "free"
+                for one, alone in results:
+                    # The first call whose result held all of the value.
+                    if is_words:
+                        is_held = _is_in(value, alone.results)
+                    else:
+                        is_held = origin(value, call.name, alone, is_whole=True) == "result"
+                    if is_held:
+                        before = one
+                        break
             result_of = None if before is None else self.origins(before, steps - 1, _MAX_VALUES_BEHIND)
             found.append(ValueOrigin(path=value.path, value=value.content, source=source, result_of=result_of))
         made = CallOrigins(call=call, values=tuple(found), more=len(values) - looked_at)
@@ -413,7 +422,7 @@ class _Tracer:
         return made
 
     def _results_before(self, call: ToolCall) -> list[tuple[ToolCall, Seen]]:
-        """Return what could be known of each earlier call's result alone."""
+        """Return each earlier call with the texts of its result alone."""
         earlier = [one for one in self._trajectory.calls if one.order < call.order]
         alone = replace(self._trajectory, messages=(), runs=(), tools_offered=None, left_out=NOTHING_LEFT_OUT)
         alone = replace(alone, registered_tools={})
@@ -429,13 +438,13 @@ def _source(value: Value, call: ToolCall, seen: Seen) -> ValueSource:
         return "common"
     found = "free" if _is_long(value) else origin(value, call.name, seen, is_whole=True)
     if found == "free":
-        # Look for words that an agent may choose freely: they are somebody else's only where they stand as they are.
+        # Words that an agent may choose freely are somebody else's only where they occur as they are.
         is_short = not isinstance(content, str) or len(content.strip()) < _SHORTEST_IN_RESULTS
         places: list[tuple[ValueSource, Texts]] = [("user", seen.user)]
         if not is_short:
             places.extend((("result", seen.results), ("system", seen.system), ("schema", seen.schema(call.name))))
         for source, texts in places:
-            if _stands_in(value, texts):
+            if _is_in(value, texts):
                 return source
         if is_short:
             return "common"
@@ -444,17 +453,6 @@ def _source(value: Value, call: ToolCall, seen: Seen) -> ValueSource:
         is_masked = isinstance(content, str) and is_mask(content)
         return "unknown" if seen.gap is not None or is_masked else "model"
     return "system" if found == "known" else found
-
-
-def _holder(value: Value, call: ToolCall, seen: Seen, results: Sequence[tuple[ToolCall, Seen]]) -> ToolCall | None:
-    """Return the first call whose result held a value; `None` where no single one holds all of it."""
-    is_words = _is_long(value) or origin(value, call.name, seen) == "free"
-    for one, alone in results:
-        if is_words and _stands_in(value, alone.results):
-            return one
-        if not is_words and origin(value, call.name, alone, is_whole=True) == "result":
-            return one
-    return None
 
 
 def _single_values(arguments: JsonObject) -> Iterator[Value]:
@@ -471,8 +469,8 @@ def _is_long(value: Value) -> bool:
     return isinstance(value.content, str) and is_prose(value.content.strip())
 
 
-def _stands_in(value: Value, texts: Texts) -> bool:
-    """Return whether a text stands somewhere as it is, by itself or in JSON, or a number however it is written."""
+def _is_in(value: Value, texts: Texts) -> bool:
+    """Return whether the texts hold a text as it is, by itself or in JSON, or a number however it is written."""
     if not isinstance(value.content, str):
         return value.content in texts.numbers
     text = value.content.strip()

@@ -14,7 +14,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import IntEnum
 from threading import Lock
@@ -83,13 +83,9 @@ class Adopted:
     kept: dict[str, str]
 
 
-def _new_lock(_lock: object) -> tuple[Callable[[], object], tuple[()]]:
-    return Lock, ()
-
-
 class _Pickler(pickle.Pickler):
     # A counter has a lock, and its copy a new one.
-    dispatch_table = {**copyreg.dispatch_table, type(Lock()): _new_lock}  # noqa: RUF012 (as pickle has it)
+    dispatch_table = {**copyreg.dispatch_table, type(Lock()): lambda _lock: (Lock, ())}  # noqa: RUF012 (as pickle has it)
 
 
 def packed(value: object) -> bytes:

@@ -6,12 +6,13 @@ Health, metrics, the web view, the watch over scores and its webhooks are here; 
 import asyncio
 import contextlib
 import os
+import sys
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from toolgauge.config.model import Config
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outgoing, Refused, Signal
@@ -22,26 +23,23 @@ from toolgauge.pipeline.stages import ignore_regressions
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.destinations import make_recording
-from toolgauge.service.health import AdminEndpoint, make_front_health
+from toolgauge.service.health import parts_of_process
+from toolgauge.service.memory import MemoryGuard, Relief
 from toolgauge.service.pipeline_factory import make_watcher
-from toolgauge.service.process import MemoryGuard, Relief, SteadyClock, cancelled
-from toolgauge.service.receiver_factory import make_additional_receivers, make_receivers
+from toolgauge.service.process import SteadyClock, cancelled
 from toolgauge.service.runtime import Losses, Runtime
-from toolgauge.service.serve import Telemetry
-from toolgauge.service.watching import Notifier
 from toolgauge.service.workers.channel import Kind, packed
 from toolgauge.service.workers.merged_metrics import MergedRegistry
 from toolgauge.service.workers.redistribution import redistribute
 from toolgauge.service.workers.worker_observations import Observations, Viewers
-from toolgauge.service.workers.worker_process import Unsettled, WorkerProcess, Workers, spawn_command
+from toolgauge.service.workers.worker_process import Unsettled, WorkerProcess, Workers
 from toolgauge.settings import file_path
-from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
 
 _T = TypeVar("_T")
 _SNAPSHOT_EVERY_S = 1.0
 _SNAPSHOT_WITHIN_S = 1.0  # A scrape waits so long for workers that are busy; then it has their last snapshots
-# What a worker may take until it has scored and judged what is open.
+# A worker may take so long until it has scored and judged all open trajectories.
 _LAST_METRICS_WITHIN_S = 17.0
 _ENDED_WITHIN_S = 27.0
 _IN_FLIGHT_PART = 2  # Of the inbox of a worker, this part may wait to be put there
@@ -52,14 +50,6 @@ _MAX_TRIED = 1000  # Requests of which parts were taken. Beyond them the oldest 
 _Try: TypeAlias = asyncio.Future[Answer]
 
 
-class Taking(Protocol):
-    """A worker that takes requests."""
-
-    async def consume(self, signal: Signal, body: bytes, sender: str | None, spans: int) -> Answer:
-        """Answer whether it has taken the request of so many spans."""
-        ...
-
-
 class DividedIntake:
     """Divides a request between the workers, and acknowledges it when every part is accepted.
     When its sender repeats a refused request, the parts that were accepted are not taken twice.
@@ -68,7 +58,7 @@ class DividedIntake:
     def __init__(
         self,
         divider: Divider,
-        workers: Sequence[Taking],
+        workers: Sequence[WorkerProcess],
         *,
         has_memory: Callable[[int], bool],
         refused: Callable[[int, str], None],
@@ -143,18 +133,47 @@ def _may_be_taken(last: _Try) -> bool:
     return isinstance(answer, Accepted)
 
 
-@dataclass(kw_only=True, eq=False)
 class Front(Runtime):
-    """The runtime of a front."""
+    """The runtime of a front; its workers read the configuration from `config_options`, `viewers` see their scorecards."""
 
-    workers: Workers
-    divided: DividedIntake
-    observing: Observations
-    store: StateStore | None
-    state: StateSettings
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __init__(
+        self, config: Config, criteria: Sequence[Criterion], config_options: Sequence[str], *, viewers: Viewers
+    ) -> None:
+        clock = SteadyClock()
+        registry = MergedRegistry(clock)
+        super().__init__(config, registry, clock, uuid.uuid4().hex)
+        count = number_of_workers(config)
+        self._state = config.state
+        self.workers = workers = Workers(registry, self.metrics, has_journal=config.state.directory is not None)
+        own = (f"--workers={count}", f"--hop-id={self.hop_id}")
+        command = [sys.executable, "-m", "toolgauge", "worker", *own, *config_options]
+        max_bytes = max(1, config.inbox.max_bytes // count // _IN_FLIGHT_PART)
+        workers.processes = tuple(
+            WorkerProcess(number, command, max_bytes=max_bytes, on_workers=workers, clock=clock)
+            for number in range(count)
+        )
+        limit = config.memory.limit_of(count)
+        self.memory = MemoryGuard(limit, self.metrics, resident=workers.resident, elsewhere=_COPIES_ELSEWHERE)
+        self.store = StateStore.of(config.state)
+        watcher = make_watcher(config, self.metrics)
+        self.watching = self._watch(watcher, criteria, workers.put)
+        self.recording = make_recording(config, self.metrics)
+        self.divided = DividedIntake(
+            Divider(count, conversation_keys(criteria)),
+            workers.processes,
+            has_memory=self.memory.admits,
+            refused=workers.refused,
+            on_accepted=(lambda _signal, _body: None) if self.recording is None else self.recording.put,
+        )
+        self.observing = workers.observing = Observations(
+            watcher=watcher,
+            on_regressions=ignore_regressions if self.watching is None else self.watching.regressed,
+            on_notices=self.notifier.add,
+            viewers=viewers,
+            metrics=self.metrics,
+            clock=clock,
+        )
+        self._listen(config, self.divided, lambda: workers.components() | parts_of_process(self.memory, self.start_ns))
         self._refreshing: asyncio.Task[None] | None = None
         if self.endpoint is not None:
             self.endpoint.refresh = self.refresh
@@ -192,11 +211,18 @@ class Front(Runtime):
         undo.push_async_callback(self.observing.stop)
         self.observing.start()
         processes = self.workers.processes
-        if self.state.directory is not None and self.store is not None:
-            directory, divider = file_path(self.state.directory), self.divided.divider
-            await asyncio.to_thread(redistribute, directory, self.store, divider, len(processes), self.state.sync)
+        if self._state.directory is not None and self.store is not None:
+            directory, divider = file_path(self._state.directory), self.divided.divider
+            await asyncio.to_thread(redistribute, directory, self.store, divider, len(processes), self._state.sync)
         undo.push_async_callback(self._end_workers, 0)
-        self._refreshing = asyncio.create_task(self._refresh_regularly())
+
+        async def refresh_regularly() -> None:
+            while True:
+                with self.faults.survived():
+                    await self.refresh()
+                await asyncio.sleep(_SNAPSHOT_EVERY_S)
+
+        self._refreshing = asyncio.create_task(refresh_regularly())
         undo.push_async_callback(cancelled, self._refreshing)
         await asyncio.gather(*(process.start() for process in processes))
         self.memory.check()
@@ -233,19 +259,14 @@ class Front(Runtime):
     async def _end_workers(self, timeout_s: float) -> None:
         await asyncio.gather(*(process.end(timeout_s) for process in self.workers.processes))
 
-    async def _refresh_regularly(self) -> None:
-        while True:
-            with self.faults.survived():
-                await self.refresh()
-            await asyncio.sleep(_SNAPSHOT_EVERY_S)
-
     def relieve(self, relief: Relief) -> None:
         """Give back memory soon."""
         self.observing.shed()
         for process in self.workers.processes:
             process.send(Kind.RELIEVE, bytes((relief,)))
 
-    def _put(self, outgoing: Outgoing) -> bool:
+    def put(self, outgoing: Outgoing) -> bool:
+        """Have metrics sent; False without room."""
         return self.workers.put(outgoing)
 
 
@@ -257,66 +278,5 @@ def number_of_workers(config: Config) -> int:
 
 
 def conversation_keys(criteria: Sequence[Criterion]) -> tuple[str, ...]:
-    """Return the attributes by which traces are divided where a criterion looks at conversations; none where none does."""
+    """Return the attributes by which traces are divided: none unless a criterion looks at conversations."""
     return (CONVERSATION, SESSION) if any(each.scope == "conversation" for each in criteria) else ()
-
-
-def make_front(
-    config: Config, criteria: Sequence[Criterion], config_options: Sequence[str], *, viewers: Viewers
-) -> Front:
-    """Put the front together; its workers read the configuration from `config_options`, `viewers` see their scorecards."""
-    clock, hop_id = SteadyClock(), uuid.uuid4().hex
-    count = number_of_workers(config)
-    registry = MergedRegistry(clock)
-    telemetry = Telemetry.of(config, registry, clock, hop_id)
-    metrics, limit = telemetry.metrics, config.memory.limit_of(count)
-    workers = Workers(registry, metrics, has_journal=config.state.directory is not None)
-    command = spawn_command(config_options, count, hop_id)
-    max_bytes = max(1, config.inbox.max_bytes // count // _IN_FLIGHT_PART)
-    workers.processes = tuple(
-        WorkerProcess(number, command, max_bytes=max_bytes, on_workers=workers, clock=clock) for number in range(count)
-    )
-    memory = MemoryGuard(limit, metrics, resident=workers.resident, elsewhere=_COPIES_ELSEWHERE)
-    watcher = make_watcher(config, metrics)
-    store = StateStore.of(config.state)
-    watching = telemetry.watching(watcher, store, criteria, workers.put)
-    recording = make_recording(config, metrics)
-    divided = DividedIntake(
-        Divider(count, conversation_keys(criteria)),
-        workers.processes,
-        has_memory=memory.admits,
-        refused=workers.refused,
-        on_accepted=(lambda _signal, _body: None) if recording is None else recording.put,
-    )
-    workers.observing = Observations(
-        watcher=watcher,
-        on_regressions=ignore_regressions if watching is None else watching.regressed,
-        on_notices=Notifier(telemetry.webhooks, clock).add,
-        viewers=viewers,
-        metrics=metrics,
-        clock=clock,
-    )
-    health = make_front_health(config, memory, workers.components, clock=clock)
-    return Front(
-        intake=divided,
-        receivers=make_receivers(config, divided, metrics=metrics, hop_id=hop_id, budget=memory.reading),
-        additional_receivers=make_additional_receivers(config, divided, clock),
-        watching=watching,
-        webhooks=telemetry.webhooks,
-        health=health,
-        admin=None if config.admin is None else AdminEndpoint(health, config.admin, watching),
-        emitter=telemetry.emitter,
-        metrics=metrics,
-        memory=memory,
-        endpoint=telemetry.endpoint(),
-        recording=recording,
-        push_interval_s=config.metrics.interval / 1e9,
-        clock=clock,
-        hop_id=hop_id,
-        close_store=(lambda: None) if store is None else store.close,
-        workers=workers,
-        divided=divided,
-        observing=workers.observing,
-        store=store,
-        state=config.state,
-    )

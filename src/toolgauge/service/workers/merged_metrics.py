@@ -1,7 +1,7 @@
 """The metrics of the front and of all workers as one: counters and histograms add up, and never go back when a worker dies.
 
-What a dead worker had counted stays. Spans that it held are lost without a journal (`dropped`, `worker_died`). With one, its
-successor takes them up: they wait as held until it has, and what it counts as received once more is not counted twice.
+The counts of a dead worker stay. Spans that it held are lost without a journal (`dropped`, `worker_died`). With one, its
+successor takes them up: they wait as held until it has, and spans that it counts as received once more are not counted twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,13 +41,13 @@ class Snapshot:
 
 
 class MergedRegistry(MetricRegistry):
-    """The front's own metrics, which are registered here, and with them those of the workers."""
+    """The front's own metrics, which are registered here, and with them the metrics of the workers."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         super().__init__(clock)
         self._of_workers: dict[int, Mapping[str, Metric]] = {}
         self._of_dead: dict[int, dict[str, Metric]] = {}  # What workers that are dead had counted
-        # Spans that the journal of a dead worker has for its successor, and those that waited for each destination.
+        # Spans that the journal of a dead worker has for its successor, and the spans that waited for each destination.
         self._left: dict[int, tuple[float, dict[str, float]]] = {}
 
     def take(self, worker: int, sent: Iterable[Metric]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from toolgauge.model.errors import DecodeError, InUseError
-from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
+from toolgauge.model.journal import JournalChange, JournalEntry
 from toolgauge.otlp.request import Divider
 from toolgauge.settings import file_path
 from toolgauge.state import journal_rows
@@ -67,7 +67,7 @@ def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, s
         for target in targets:
             with target.transaction() as connection:
                 if len(since) < len(alive):
-                    # Entries of a damaged journal may be missing in any of them.
+                    # Entries of a damaged journal may be missing in any target.
                     journal_rows.write_loss(connection)
                 elif since:
                     connection.execute(
@@ -113,21 +113,19 @@ def _sizes(store: StateStore) -> journal_rows.Sizes:
 
 
 def _move(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> int:
-    moved, after, newest = 0, -1, _sizes(source).newest
-    while True:
+    """Move the entries that the source has now; return how many."""
+    moved, newest = 0, _sizes(source).newest
+    for row in source.rows(journal_rows.entry_rows):
+        if row.id > newest:
+            break
         with source.reading() as connection:
-            rows = [row for row in journal_rows.entry_rows(connection, after) if row.id <= newest]
-        if not rows:
-            return moved
-        for row in rows:
-            after = row.id
-            with source.reading() as connection:
-                body = journal_rows.body(connection, row)
-            if body is not None:
-                moved += _move_entry(source, targets, divider, row.entry(body))
-            elif source not in targets:
-                targets[0].add_losses(Losses(known=1))
-                _remove(source, row.id)
+            body = journal_rows.body(connection, row)
+        if body is not None:
+            moved += _move_entry(source, targets, divider, row.entry(body))
+        elif source not in targets:
+            targets[0].add_losses(Losses(known=1))
+            _remove(source, row.id)
+    return moved
 
 
 def _move_entry(source: StateStore, targets: Sequence[StateStore], divider: Divider, entry: JournalEntry) -> bool:
@@ -157,18 +155,11 @@ def _remove(source: StateStore, id_: int) -> None:
 
 def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> None:
     """Write the closed traces of each worker to its journal; closed conversations and their shown values go to all workers."""
-    closed: list[ClosedId] = []
-    shown: list[ShownValues] = []
-    with source.reading() as connection:
-        after = -1
-        while closed_page := list(journal_rows.closed_rows(connection, after)):
-            closed.extend(row for _, row in closed_page)
-            after = closed_page[-1][0]
-        after = -1
-        while shown_page := list(journal_rows.shown_rows(connection, after)):
-            for _, row in shown_page:
-                shown.append(replace(row, values=replace(row.values, gap=row.values.gap or "incomplete")))
-            after = shown_page[-1][0]
+    closed = list(source.rows(journal_rows.closed_rows))
+    shown = [
+        replace(row, values=replace(row.values, gap=row.values.gap or "incomplete"))
+        for row in source.rows(journal_rows.shown_rows)
+    ]
     for place, target in enumerate(targets):
         if target is source:
             continue

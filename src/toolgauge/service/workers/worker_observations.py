@@ -26,7 +26,7 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults, settle
 from toolgauge.service.worker import Worker
 from toolgauge.service.workers.channel import packed
-from toolgauge.watch.tallies import TrajectoryScores, trajectory_scores
+from toolgauge.watch.conversations import TrajectoryScores, trajectory_scores
 from toolgauge.watch.watcher import Watcher
 
 _T = TypeVar("_T")
@@ -140,11 +140,10 @@ class Observations:
             self._watcher.keep(streams)
 
     async def run(self, work: Callable[[], _T]) -> _T:
-        """Do this on the observing thread between two messages; here where there is none."""
+        """Do this on the observing thread between two messages; here without one."""
         if self._thread is None:
             return work()
         outcome: Future[_T] = Future()
-        outcome.set_running_or_notify_cancel()
         self._work.put(partial(settle, outcome, work))
         return await asyncio.wrap_future(outcome)
 
@@ -175,7 +174,7 @@ class Observations:
         if self._watcher is not None:
             for scores in observed.scores:
                 with self._faults.survived():
-                    # By this clock: those of workers that were started later may differ, and conversations end by one clock.
+                    # By this clock: the clocks of workers that were started later may differ, and conversations end by one clock.
                     self._report(self._watcher.add(scores, self._clock() if now_ns is None else now_ns))
         for pickled in observed.scorecards:
             with self._faults.survived():
@@ -212,7 +211,7 @@ class WorkerObserver:
         self.dropped = 0
         self._found = Observed([], [], ResultCounts())
         self._found_bytes = 0
-        # How many were shown in all, and in this second of those that failed and of the others.
+        # How many were shown in all, and in this second, of failed and of other scorecards.
         self._shown = 0
         self._second = 0
         self._shown_now = [0, 0]

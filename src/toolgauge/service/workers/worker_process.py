@@ -1,7 +1,7 @@
 """Workers as the front sees them: spawned, handed requests, and started again when they die.
 
 Requests that a dead worker has not answered are refused with a retryable status. So are those for a worker that hangs, which is
-killed after a while. Its silence is counted in ticks of this process: the time in which the front was stopped is no silence.
+killed after a while. Its silence is counted in ticks of this process: the time in which the front was stopped does not count.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from toolgauge.model.delivery import Accepted, Answer, Outgoing, Refused, Signal
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import ComponentHealth
-from toolgauge.service.process import own_bytes, resident_bytes
+from toolgauge.service.memory import own_bytes, resident_bytes
 from toolgauge.service.runtime import Losses
 from toolgauge.service.workers.channel import Answered, Channel, Frame, Kind, packed, request_head
 from toolgauge.service.workers.merged_metrics import MergedRegistry, Snapshot
@@ -97,7 +96,7 @@ class WorkerProcess:
         self._running: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
         self._is_ending = False
-        self._lost_ns = 0  # Until when spans were acknowledged that died with an earlier process of it
+        self._lost_ns = 0  # Until when spans were acknowledged that died with its earlier process
         self._last: asyncio.Event = asyncio.Event()
         self.is_ready = False
         self.losses: Losses | None = None
@@ -105,7 +104,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The id of its process; `None` while there is none."""
+        """The id of its process; `None` without a process."""
         return None if self._life is None else self._life.process.pid
 
     @property
@@ -214,7 +213,7 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         heard, beats = os.pipe()
         os.set_blocking(beats, False)
-        # Signals are for the front: those that a terminal or a supervisor sends to all processes are left to it.
+        # Signals are for the front, which a terminal or a supervisor may send to all processes.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             process = await asyncio.create_subprocess_exec(
@@ -384,12 +383,6 @@ class WorkerProcess:
                     question.set_result(frame)
 
 
-def spawn_command(config_options: Sequence[str], workers: int, hop_id: str) -> list[str]:
-    """Return the command that starts a worker, but for its number and socket."""
-    own = (f"--workers={workers}", f"--hop-id={hop_id}")
-    return [sys.executable, "-m", "toolgauge", "worker", *own, *config_options]
-
-
 class Workers:
     """All workers of a front. Belongs to the event loop."""
 
@@ -443,7 +436,7 @@ class Workers:
             self.processes[worker].send(Kind.OBSERVING, self.observing.wishes)
 
     def died(self, worker: int, accepted: int, refused: int, reason: str, *, is_hung: bool) -> bool:
-        """Count the spans that a worker had, and those that are lost with it; return whether its journal keeps them."""
+        """Count the spans that a worker had, and the lost ones among them; return whether its journal keeps them."""
         journal = self._health.pop(worker, {}).get("extension:journal")
         keeps = self._has_journal and (journal is None or journal.status == "StatusOK")
         self._empty.pop(worker, None)
@@ -462,8 +455,8 @@ class Workers:
             self._metrics.spans.add(spans, ("received", "", ""))
             self._metrics.spans.add(spans, ("refused", reason, ""))
 
-    def components(self) -> Mapping[str, ComponentHealth]:
-        """Describe the parts of all workers by name, each as the worst of them, and the workers."""
+    def components(self) -> dict[str, ComponentHealth]:
+        """Describe the parts of all workers by name, each in its worst state, and the workers."""
         worst: dict[str, ComponentHealth] = {}
         for parts in tuple(self._health.values()):
             for name, part in parts.items():

@@ -10,7 +10,8 @@ from toolgauge.config.model import Config, Receivers
 from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused, Signal
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.service.process import Faults, Relief
+from toolgauge.service.memory import Relief
+from toolgauge.service.process import Faults
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Adopted, Answered, Channel, Frame, Kind, packed, unpack_request
@@ -52,11 +53,11 @@ class FrontLink:
         self._is_behind = self._channel.bytes_waiting > _MAX_OBSERVED_BYTES
 
     async def last_metrics(self) -> Outgoing | None:
-        """Hand the front the last metrics; return those of all processes where this worker is to send them."""
+        """Hand the front the last metrics; return the metrics of all processes where this worker is to send them."""
         if self.service is None:
             return None
         self.flush_observations()
-        # What was handed to the loop goes first.
+        # The loop first sends the observations that were handed to it.
         await asyncio.sleep(0)
         self.send_snapshot(Kind.LAST, 0)
         try:
@@ -66,7 +67,7 @@ class FrontLink:
             return None
 
     def finish(self, outgoing: Outgoing | None) -> None:
-        """End the wait for the last metrics, with those of all processes if they are to be sent here."""
+        """End the wait for the last metrics, with the metrics of all processes if this worker is to send them."""
         if not self._finish.done():
             self._finish.set_result(outgoing)
 
@@ -118,7 +119,7 @@ class WorkerService:
             losses = await self._service.stop(began_ns)
             await asyncio.gather(*self._tasks, return_exceptions=True)
             self._channel.send(Kind.STOPPED, 0, packed(losses))
-            # Wait for the front to read that and close: if it writes to a closed socket, asyncio drops what it has not read.
+            # Wait for the front to read that and close: if it writes to a closed socket, asyncio drops unread frames.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSED_WITHIN_S):
                     await asyncio.shield(reading)

@@ -5,7 +5,8 @@ from typing import cast
 from tests.rows import each_row
 from tests.score.support import tool_call
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Scored
-from toolgauge.score.verdicts import Checker, Marks
+from toolgauge.score.criterion import Marks
+from toolgauge.score.scorer import Checker
 
 CALLS = (tool_call("a"), tool_call("b"), tool_call("c"))
 
@@ -15,8 +16,8 @@ def test_the_same_outcome_is_marked_once_for_all_calls_and_trajectories():
     for pass_at, passed in ((0.5, True), (0.8, False)):
         marks = Marks(pass_at)
         first = [Checker("call", CALLS, marks).passed(call, outcome) for call in CALLS]
-        assert first == [Scored(0.75, "fine", passed=passed)] * 3
-        assert len({id(said) for said in first}) == 1
+        assert first == [(Scored(0.75, "fine", passed=passed), None)] * 3
+        assert len({id(said[0]) for said in first if said is not None}) == 1
 
 
 def test_what_is_remembered_of_outcomes_is_bounded_and_never_large():
@@ -45,7 +46,7 @@ def test_an_outcome_that_may_change_is_looked_at_each_time():
     assert marks.mark(outcome) == Scored(1.0, "fine", passed=True)
     setattr(outcome, "value", 0.25)  # noqa: B010 - it is not frozen, whatever the class that it is derived from says
     said = Checker("call", CALLS, marks).passed(CALLS[0], outcome)
-    assert said == Scored(0.25, "fine", passed=False)
+    assert said == (Scored(0.25, "fine", passed=False), None)
     assert not marks
 
 

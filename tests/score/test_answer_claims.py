@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.rows import each_row
-from toolgauge.score.admissions import read_answer
+from toolgauge.score.answer_claims import read_answer
 
 ANSWERS = Path(__file__).parent / "answers"
 LANGUAGES = sorted(path.stem for path in ANSWERS.glob("*.txt"))

@@ -1,12 +1,13 @@
-"""Whether an answer claims success, or admits that something did not work, and whether a claim is about a failed tool.
+"""Whether an answer claims success or admits a failure, and the acts of tools that it claims.
 
-The phrases are data for six languages (`answer_phrases.toml`, `tool_acts.toml`). A false accusation is worse than an open
-question: a phrase that may admit a failure, a condition, a quotation or an unknown language is never a claim.
+The phrases are data: `answer_phrases.toml` for six languages, `tool_acts.toml` for acts. A false accusation is worse than an open
+question: a phrase that may admit a failure, a condition, a quotation or an unknown language is never a claim. Claimed acts are found in
+English alone, in the plainest forms: "I've cancelled your order", "your order has been cancelled".
 """
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, NamedTuple, TypeAlias
@@ -14,6 +15,10 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from toolgauge.model.left_out import marked
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.contracts import hands_over, name_words
+from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.patterns import Pattern
 
 # So much of an answer is read; a longer one may admit the failure later, and is never a claim.
@@ -21,7 +26,7 @@ _MAX_LENGTH = 20_000
 # A part of a sentence with so many words, and without two common words of one language, is in an unknown one.
 _PART_WORDS = 4
 _LATIN = ("english", "german", "french", "spanish", "portuguese")
-# Stands in front of the words of each sentence.
+# The mark before the words of each sentence.
 _BEGINNING = " < "
 # The name of some words in the data.
 _NAMED = re.compile(r"%(\w+)%")
@@ -34,7 +39,7 @@ _END = re.compile(r"[.!;](?=[\s\"')*]|$)|[\u3002\uff01]|\s[\u2013\u2014-](?=\s)|
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[?]")
 _CLAUSE = re.compile(r"[,;:()](?=\s|$)|\s(?:and|so|und|et|y|e)(?=\s)")
 _PART = re.compile(r"[.,:;!?()|>\n\u2192\u3002]|\s[\u2013\u2014-]\s")
-# A sign that denies what stands beside it: crosses, empty boxes, warnings, and unhappy faces.
+# A sign that denies the words beside it: crosses, empty boxes, warnings, and unhappy faces.
 _NEGATIVE = re.compile(
     r"[\u2717\u2718\u2715\u2716\u274c\u274e\u26d4\u26a0\u2610\u2612\u2639\u203c\u2757\u23f3\u231b\u23f8\U0001f6ab\U0001f6d1\U0001f534\U0001f44e\U0001f61e"
     r"\U0001f615\U0001f641\U0001f622\U0001f62d\U0001f614\U0001f6a8\U0001f61f\U0001f625\U0001f926]|\[ ?\](?=\s)|[:;=]-?\("
@@ -45,7 +50,6 @@ _STATES = Pattern(" (?:pending|sold out|expired|declined|denied|rejected|pendien
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u2c00-\u2dff\u3400-\ud7ff]")
 
-ActWords: TypeAlias = Literal["texts", "filling", "generic", "irregular", "reports", "brought_along", "completed"]
 _Kind: TypeAlias = Literal["makes", "ends", "common", "general", "object"]
 Reading: TypeAlias = Literal["admits", "claims", "unclear", "silent"]
 
@@ -88,9 +92,7 @@ def _phrase_data() -> _PhraseData:
     return msgspec.toml.decode(_DATA.joinpath("answer_phrases.toml").read_bytes(), type=_PhraseData)
 
 
-@cache
-def _act_data() -> _ActData:
-    return msgspec.toml.decode(_DATA.joinpath("tool_acts.toml").read_bytes(), type=_ActData)
+_ACT_DATA = msgspec.toml.decode(_DATA.joinpath("tool_acts.toml").read_bytes(), type=_ActData)
 
 
 class _Phrases:
@@ -117,7 +119,7 @@ class _Phrases:
     def is_claim(self, sentence: str) -> bool:
         """Return whether a sentence claims success: in one language, and without a hedge of that language."""
         both = (sentence, self.harmless.removed_from(sentence))
-        # "Due to a change" is no claim in French.
+        # "Due to a change" does not count as a claim in French.
         words = set(sentence.split())
         known = [len(common & words) for common in self.common]
         languages = [one for one, count in zip(self._claims, known, strict=True) if count == max(known)]
@@ -250,7 +252,7 @@ class _Acts:
     """The compiled acts and objects of tools, and the words around a claim about one."""
 
     def __init__(self) -> None:
-        data = _act_data()
+        data = _ACT_DATA
         self._ideas = [Idea(one.kind, _spaced(one.words, one.japanese), one.words) for one in data.ideas]
         acts = "|".join(one.words for one in data.ideas if one.kind != "object")
         self.asides = Pattern(f" {data.aside}(?:{acts}) ")
@@ -262,11 +264,6 @@ class _Acts:
 
 
 _acts = cache(_Acts)
-
-
-def act_words(kind: ActWords) -> frozenset[str]:
-    """Return one of the lists of words of the data."""
-    return frozenset(str(getattr(_act_data(), kind)).split())
 
 
 @lru_cache(maxsize=4096)
@@ -281,7 +278,7 @@ def _spaced(words: str, japanese: str) -> Pattern:
 
 @lru_cache(maxsize=256)
 def _world(name: tuple[str, ...]) -> Pattern:
-    nouns = "|".join(noun for noun in _act_data().world.split("|") if noun not in name)
+    nouns = "|".join(noun for noun in _ACT_DATA.world.split("|") if noun not in name)
     return Pattern(f" (?:{nouns})s? (?:was|were|is|are|has|have|had|got|ha|han|fue|se|foi|a|est|wurde|ist|hat) ")
 
 
@@ -314,3 +311,156 @@ def is_about(claim: str, name: Sequence[str], worked: Collection[str]) -> bool:
         makes = has_act and all(idea.kind in ("makes", "object") for idea in of_tool)
         return acted or (makes and acts.success.is_in(text))
     return acted and not objects and not worked
+
+
+_ADVERB = "(?: (?:now|just|also|successfully|both|all|officially|fully|then|finally|gone ahead and|already))*"
+# Acts of "we", and passives without "successfully", may be anybody's unless they are about something of the user's.
+_DONE = re.compile(
+    rf" (?:i|i've)(?: have)?{_ADVERB} (?P<own>[a-z]+)| (?:has|have){_ADVERB} been(?:{_ADVERB} successfully){_ADVERB} (?P<sure>[a-z]+)"
+    rf"| (?:we|we've)(?: have)?{_ADVERB} ([a-z]+)| (?:has|have){_ADVERB} been{_ADVERB} ([a-z]+)"
+    rf"| (?:was|were|is|are){_ADVERB} successfully ([a-z]+)|(?<!you've)(?<!you have) successfully ([a-z]+)| ([a-z]+) successfully "
+)
+_YOURS = re.compile(r" yours? | you | you've ")
+_TEXTS, _FILLING, _GENERIC, _IRREGULAR, _REPORTS, _COMPLETED, _BROUGHT_ALONG = (
+    frozenset(words.split())
+    for words in (
+        *(_ACT_DATA.texts, _ACT_DATA.filling, _ACT_DATA.generic, _ACT_DATA.irregular, _ACT_DATA.reports),
+        *(_ACT_DATA.completed, _ACT_DATA.brought_along),
+    )
+)
+_LETTERS = bytes(code if 97 <= code <= 122 or code == 95 else 32 for code in range(256))
+LONGEST_QUOTE = 300
+# Words of users about the world: "my flight was cancelled".
+_BY_USER = re.compile(rb"\b(?:was|were|been|is|are|got|already)(?: \w+)? ([a-z]+(?:ed|ent|aid|ade))\b")
+
+
+class Claim(NamedTuple):
+    """A claim of a tool's act: the words of the answer, the participles in it, and whether the agent plainly claims it for itself."""
+
+    tool: str
+    quote: str
+    participles: tuple[str, ...]
+    is_own: bool
+
+
+class Acts(Struct, frozen=True):
+    """What a tool does, by its name: known acts, else the verb that its name begins with, and its objects."""
+
+    name: str
+    ideas: frozenset[Idea]
+    verb: str
+    objects: tuple[str, ...]
+    is_generic: bool
+
+    def has(self, participle: str) -> bool:
+        """Return whether a participle names the act."""
+        if any(idea.pattern.is_in(f" {participle} ") for idea in self.ideas):
+            return is_participle(participle)
+        return bool(self.verb) and participle in _participles(self.verb)
+
+
+# Agents offer the same few tools all day long.
+@lru_cache(maxsize=1024)
+def acts_of(name: str) -> Acts:
+    """Read the name of a tool."""
+    words = name_words(name)
+    places = [place for place, word in enumerate(words[:2]) if act_ideas(word)]
+    first = places[0] if places else 0
+    ideas = act_ideas(words[first]) if places else frozenset[Idea]()
+    objects = tuple(
+        word for place, word in enumerate(words) if place != first and len(word) > 2 and word not in _FILLING
+    )
+    is_known = any(idea.kind != "general" for idea in ideas) or (not ideas and len(words) > 1)
+    is_generic = not is_known or hands_over(name) or not _GENERIC.isdisjoint(words)
+    return Acts(name, ideas, "" if places or not words else words[0], objects, is_generic)
+
+
+def _participles(verb: str) -> tuple[str, ...]:
+    if verb.endswith("e"):
+        return (f"{verb}d",)
+    return (f"{verb}ed", f"{verb}{verb[-1]}ed", f"{verb[:-1]}ied")
+
+
+def may_report(participles: Iterable[str], seen: Seen) -> bool:
+    """Return whether claimed acts may be facts that the user, a result or an error stated before."""
+    facts = {word.decode() for content in seen.user.contents for word in _BY_USER.findall(content)}
+    for content in seen.results.contents:
+        for word in set(content.translate(_LETTERS).decode().split()):
+            parts = word.split("_")
+            # `updated_at` reports nothing.
+            facts.update([one for one in parts if is_participle(one) and (len(parts) == 1 or not _is_common(one))])
+    for participle in participles:
+        ideas = frozenset[Idea]() if _is_common(participle) else act_ideas(participle)
+        if participle in facts or any(not ideas.isdisjoint(act_ideas(one)) for one in facts):
+            return True
+    return False
+
+
+def worked_earlier(name: str, trajectory: Trajectory) -> bool:
+    """Return whether a tool worked in an earlier trace of the conversation."""
+    return trajectory.earlier is not None and trajectory.earlier.has_word(
+        marked("worked", name.encode("utf-8", "replace"))
+    )
+
+
+def _is_common(participle: str) -> bool:
+    return any(idea.kind in ("common", "general") for idea in act_ideas(participle))
+
+
+def is_participle(word: str) -> bool:
+    """Return whether a word has the form of a participle."""
+    return word.endswith("ed") or word in _IRREGULAR
+
+
+@lru_cache(maxsize=256)
+def claim_pattern(names: tuple[str, ...]) -> Pattern:
+    """Return a pattern that is in every text with a claim of an act of these tools, and in some others."""
+    tools = list(map(acts_of, names))
+    ideas = sorted({idea.words for tool in tools for idea in tool.ideas})
+    verbs = sorted({one for tool in tools if tool.verb for one in _participles(tool.verb)})
+    acts = "|".join((*ideas, *verbs, *sorted(_COMPLETED)))
+    adverb = _ADVERB.replace(" ", r"\W+")
+    return Pattern(
+        rf"(?i)(?:\b(?:i|we)(?:.ve| have)?|\b(?:has|have){adverb}\W+been|successfully){adverb}\W+(?:{acts})\b|\b(?:{acts})\W+successfully"
+    )
+
+
+def claimed_acts(texts: Iterable[str], tools: Sequence[Acts], worked: Collection[Acts]) -> Iterator[Claim]:
+    """Yield the claims of acts that no tool that worked can have done."""
+    for text in texts:
+        for sentence, line in sentences_of(text):
+            for match in _DONE.finditer(sentence):
+                participle = next(filter(None, match.groups()))
+                is_own, is_sure = match["own"] is not None, match["sure"] is not None or " as requested" in sentence
+                is_anybodys = not is_sure and _YOURS.search(sentence) is None
+                if not is_own and (is_anybodys or participle in _REPORTS):
+                    continue
+                if not is_participle(participle) or participle == "confirmed":
+                    continue
+                is_possible = _is_brought_along(participle)
+                if any(is_possible or one.is_generic or one.has(participle) for one in worked):
+                    continue
+                tool = next((one for one in tools if _can_mean(participle, sentence, one)), None)
+                if tool is not None and is_plain_claim(sentence, line):
+                    yield Claim(tool.name, line[:LONGEST_QUOTE], (participle,), is_own=is_own or is_sure)
+
+
+def _can_mean(participle: str, sentence: str, tool: Acts) -> bool:
+    """Return whether a claimed act is that of a tool: its verb, and its object if the verb alone is too general."""
+    if tool.is_generic:
+        return False
+    kinds = {idea.kind for idea in tool.ideas}
+    if not tool.has(participle):
+        # "Your booking has been successfully completed."
+        is_act_noun = any(idea.pattern.is_in(sentence) for idea in tool.ideas)
+        return kinds == {"makes"} and is_act_noun and participle in _COMPLETED and " successfully " in sentence
+    objects = [word for word in tool.objects if word not in _TEXTS] if "common" in kinds else tool.objects
+    if kinds == {"makes"} and not _is_brought_along(participle):
+        return True
+    return names_any(sentence, objects) if objects else kinds <= {"makes", "ends"} and not tool.objects
+
+
+def _is_brought_along(participle: str) -> bool:
+    """Return whether other acts bring an act along: a booking is paid and confirmed by mail, too."""
+    brought = frozenset[Idea]().union(*map(act_ideas, _BROUGHT_ALONG))
+    return participle in _COMPLETED or _is_common(participle) or not brought.isdisjoint(act_ideas(participle))

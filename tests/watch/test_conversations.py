@@ -5,8 +5,7 @@ from functools import partial
 import msgspec
 
 from tests.watch.support import HOUR, MINUTE, SECOND, START, scorecard, watcher
-from toolgauge.watch.open_conversations import OpenConversations
-from toolgauge.watch.tallies import TrajectoryScores, figures_of, tallies_of, trajectory_scores
+from toolgauge.watch.conversations import OpenConversations, TrajectoryScores, figures_of, tallies_of, trajectory_scores
 
 TOOLS = [f"tool-{number}" for number in range(25)]
 MIB = 1 << 20

@@ -1,4 +1,8 @@
-"""Reads OpenInference's spans of agents: runs, tasks, and calls of managed agents, by the name of the instrumentation."""
+"""Reads OpenInference's spans of tools and agents, by the name of the instrumentation.
+
+Each instrumentation wraps `input.value` and `output.value` in an envelope of its own. Opening another's envelope would change the
+recorded arguments of a user's tool.
+"""
 
 import re
 import unicodedata
@@ -7,13 +11,17 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.literals import parse_repr
 from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     AgentRun,
+    CallAnswered,
+    CallError,
     CallExecuted,
+    CallRequested,
     CodeExecuted,
     MessageSeen,
     Observation,
@@ -21,10 +29,152 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Scope, Span
 from toolgauge.recognize import langchain, values
-from toolgauge.recognize.conventions import text_seen
-from toolgauge.recognize.messages import Message, Messages, calls_of, read_messages
-from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, span_error
-from toolgauge.recognize.provider_messages import haystack_messages
+from toolgauge.recognize.conventions import own_message, pause, text_seen
+from toolgauge.recognize.definitions import PARAMETERS, is_schema
+from toolgauge.recognize.langchain import Answer
+from toolgauge.recognize.messages import Message, Messages, calls_of, messages_of, read_messages
+from toolgauge.recognize.provider_messages import given, haystack_messages
+
+INPUT = "input.value"
+# On spans of the AI SDK up to 6, and the tracer of 7.
+AI_SDK, _AI_SDK_SCOPE = "ai.operationId", "gen_ai"
+OUTPUT = "output.value"
+SYNTHESIZED = "tool.synthesized"
+# Instrumentations that wrap arguments in `args` and `kwargs`.
+_KEYWORDS = ("dspy", "llama_index", "smolagents")
+_HISTORY = "automatic_function_calling_history"
+_AG2 = "ag2"
+_PAIR = 2
+_AG2_ARGUMENTS = "tool_call.function.arguments"
+
+
+def call_arguments(span: Span, instrumentation: str) -> Content:
+    """Read the arguments that the tool was called with."""
+    value = span.attributes.get(INPUT)
+    if instrumentation == _AG2:
+        value = span.attributes.get(_AG2_ARGUMENTS, value)
+    if value is None:
+        # Some producers fill `tool.parameters` with the arguments and others with their schema.
+        read = values.arguments(span.attributes.get(PARAMETERS))
+        is_known = isinstance(read, Recorded) and not is_schema(values.as_object(read.value))
+        return read if is_known else NOT_RECORDED
+    read = values.arguments_beside(value, span.attributes.get(OUTPUT))
+    envelope = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    if instrumentation == "beeai" and "options" in envelope and isinstance(envelope.get("input"), dict):
+        return Recorded(envelope["input"])
+    if instrumentation in _KEYWORDS and (
+        isinstance(envelope.get("kwargs"), dict) or isinstance(envelope.get("args"), list)
+    ):
+        # Open `{"args": [...], "kwargs": {...}}`; names of positional arguments come from the schema.
+        named = dict(values.as_object(envelope.get("kwargs")))
+        positional = values.as_list(envelope.get("args"))
+        if not positional:
+            return Recorded(named)
+        schema = values.decoded_object(span.attributes.get(PARAMETERS))
+        properties = schema.get("properties")
+        names = [name for name in (properties if isinstance(properties, dict) else schema) if name not in named]
+        if len(names) < len(positional):
+            return Unparsed(values.text_of(values.plain(span.attributes.get(INPUT))))
+        return Recorded(dict(zip(names, positional, strict=False)) | named)
+    return read
+
+
+def call_answer(span: Span, instrumentation: str) -> Answer:
+    """Read the result and what it hides: the call's id, the failure behind status OK."""
+    value = span.attributes.get(OUTPUT)
+    answer = Answer() if value is None else _answer(value, instrumentation)
+    error = span_error(span)
+    if instrumentation == _AG2 and answer.error is not None:
+        return answer
+    return answer if error is None else Answer(result=answer.result, call_id=answer.call_id, error=error)
+
+
+def _answer(value: Value, instrumentation: str) -> Answer:
+    """Open the envelope of an instrumentation; any other value is the result."""
+    if instrumentation == "langchain":
+        return langchain.tool_answer(value)
+    if instrumentation == "llama_index":
+        opened = values.decoded_object(value)
+        if "tool_name" in opened and "raw_input" in opened:
+            answer = langchain.llamaindex_answer(opened)
+            # `null` is the result itself; other producers leave a missing one out as `null`.
+            is_null = "raw_output" in opened and opened["raw_output"] is None
+            return replace(answer, result=Recorded(None)) if is_null else answer
+    elif instrumentation == "google_adk":
+        opened = values.decoded_object(value)
+        response = opened.get("response")
+        if isinstance(response, dict) and "name" in opened:
+            # The framework wraps all values but objects.
+            returned = response["result"] if list(response) == ["result"] else response
+            return Answer(result=values.returned(returned), call_id=values.as_str(opened.get("id")))
+    elif instrumentation == _AG2:
+        # Whether the call succeeded, and the message that the model got.
+        pair = values.as_list(values.decoded(value))
+        message = values.as_object(pair[1]) if len(pair) == _PAIR else {}
+        if isinstance(pair[0] if message else None, bool) and "content" in message:
+            result = values.result_inside(message["content"])
+            failed = (
+                CallError(kind=OTHER_ERROR, message=values.text_of(message["content"])) if pair[0] is False else None
+            )
+            return Answer(result=result, error=failed)
+    elif instrumentation in ("autogen", "autogen_agentchat") and isinstance(value, str) and value.startswith("Error:"):
+        # The text that the model got: a failed call shows only there, behind status OK.
+        return Answer(result=values.result(value), error=CallError(kind=OTHER_ERROR, message=value))
+    return Answer(result=values.result(value))
+
+
+def span_error(span: Span) -> CallError | None:
+    """Read the failure from status and exception event; an exception event alone proves nothing, unless it is a pause."""
+    if span.status != "error":
+        return pause(span) if span.events else None
+    attributes = span.attributes
+    raised = [event.attributes for event in span.events if event.name == "exception"]
+    # The AI SDK's processor may copy the status of an earlier call, which has the exception event.
+    is_ai_sdk = AI_SDK in attributes or span.scope.name == _AI_SDK_SCOPE
+    if is_ai_sdk and not raised and OUTPUT in attributes and attributes[OUTPUT] != span.status_message:
+        return None
+    kind, message = OTHER_ERROR, span.status_message
+    for exception in raised:
+        kind = values.as_str(exception.get("exception.type")) or kind
+        message = values.as_str(exception.get("exception.message")) or message
+    return None if langchain.is_control_flow(kind) else CallError(kind=kind, message=own_message(message))
+
+
+def is_synthesized(span: Span) -> bool:
+    """Return whether UiPath made the span up for a tool that was not called."""
+    value = span.attributes.get(SYNTHESIZED)
+    return value is True or (isinstance(value, str) and value.lower() == "true")
+
+
+# The span's own output is only the text after the calls that Google's SDK made by itself.
+def made_by_itself(raw: Value) -> Iterator[CallRequested | CallAnswered]:
+    """Yield the calls since the newest user's text, with their answers."""
+    if not isinstance(raw, str) or _HISTORY not in raw:
+        return
+    history = messages_of(given(values.decoded_object(raw).get(_HISTORY)), "")
+    newest = max((place + 1 for place, one in enumerate(history) if one.role == "user" and one.text), default=0)
+    position = 0
+    for output, message in enumerate(history[newest:]):
+        for call in calls_of(message):
+            yield replace(call, position=position, output=output)
+            position += 1
+        for answer in message.answers():
+            match answer.result:
+                # The SDK wraps the value that a function returns, and the text of its exception.
+                case Recorded({"error": str() as failed, **rest}) if not rest:
+                    yield replace(answer, error=CallError(kind=OTHER_ERROR, message=failed))
+                case _:
+                    yield google_answer(answer)
+
+
+def google_answer(answer: CallAnswered) -> CallAnswered:
+    """Open the object that Google's API wants around the value that a function returned."""
+    match answer.result:
+        case Recorded({"result": value, **rest} | {"output": value, **rest}) if not rest:
+            return replace(answer, result=values.returned(value))
+        case _:
+            return answer
+
 
 _SCOPE = re.compile(r"openinference[.-]instrumentation[.-]([a-z0-9_-]+)", re.IGNORECASE)
 
@@ -38,7 +188,7 @@ _METHOD = re.compile(
 )
 # An agent span of these without an agent's name is a whole workflow or query, or is named after a class.
 _NAMELESS = ("openai_agents", "claude_agent_sdk", "llama_index")
-# These call an agent's run a chain; the class is no agent's name.
+# These call an agent's run a chain; its class does not name the agent.
 _METHOD_OF_CLASS = re.compile(r"(\w++)\.(\w++)")
 _RUNS = ("AGENT", "CHAIN")
 _TEXT_ROLES: tuple[Literal["system", "user", "assistant"], ...] = ("system", "user", "assistant")
@@ -108,7 +258,7 @@ def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject)
 
 
 # CrewAI and Haystack record no model calls. Refused calls and ids are only in the messages inside `output.value` of an agent's run,
-# which sum up several model outputs: they complete tool spans, and stand alone where there are none.
+# which sum up several model outputs: they complete tool spans, or replace missing ones.
 def crew_history(output: Value, agent: str | None) -> Iterator[Observation]:
     """Read the messages of a CrewAI task."""
     messages = read_messages(values.decoded_object(output).get("messages"), "user")
@@ -167,7 +317,7 @@ def model_name(title: str) -> str:
 
 
 def offered_tools(given: Value) -> tuple[ToolDefinition, ...]:
-    """Read the tools of a task, each by its title and by its name for a model: releases differ in what they call."""
+    """Read the tools of a task, each by its title and by its name for a model: releases differ in the name that they call."""
     read = values.content(given)
     tools = values.as_list(values.as_object(read.value).get("tools")) if isinstance(read, Recorded) else []
     titles = [found[1] for tool in tools if isinstance(tool, str) and (found := _TOOL_REPR.match(tool))]

@@ -30,14 +30,14 @@ from pydantic import BaseModel, ValidationError
 
 from toolgauge.config.problems import Place, Wording, problems_of, written
 from toolgauge.mcp_server.answers_to_questions import (
-    Answer,
-    Answers,
     CompareRecordings,
     DiagnoseRecording,
     ExplainFailure,
     ListRecordings,
     ListTrajectories,
     SuggestCriteria,
+    ToolAnswer,
+    ToolAnswers,
 )
 from toolgauge.mcp_server.plain_text import cut, several_lines
 from toolgauge.mcp_server.scored_recordings import Work
@@ -62,7 +62,7 @@ class McpTool(Generic[_Q]):
     name: str
     title: str
     question: type[_Q]
-    ask: Callable[[Answers, _Q, Work], Answer]
+    ask: Callable[[ToolAnswers, _Q, Work], ToolAnswer]
 
     @property
     def description(self) -> str:
@@ -75,7 +75,7 @@ class McpTool(Generic[_Q]):
         made: JsonObject = self.question.model_json_schema()
         return {key: value for key, value in made.items() if key != "description"}
 
-    def answered(self, answers: Answers, arguments: Mapping[str, object], work: Work) -> Answer:
+    def answered(self, answers: ToolAnswers, arguments: Mapping[str, object], work: Work) -> ToolAnswer:
         """Read the arguments and answer; raise `ToolgaugeError` for faults that the client can fix."""
         try:
             question = self.question.model_validate(arguments)
@@ -91,12 +91,12 @@ class McpTool(Generic[_Q]):
 
 _MAX_PROBLEMS = 5
 TOOLS = (
-    McpTool("explain_failure", "Explain why a run failed", ExplainFailure, Answers.failure),
-    McpTool("list_trajectories", "List recorded runs", ListTrajectories, Answers.trajectories),
-    McpTool("compare_recordings", "Compare two recordings", CompareRecordings, Answers.comparison),
-    McpTool("suggest_criteria", "Suggest criteria", SuggestCriteria, Answers.suggestion),
-    McpTool("diagnose_recording", "Diagnose what was not recorded", DiagnoseRecording, Answers.diagnosis),
-    McpTool("list_recordings", "List recordings", ListRecordings, Answers.recordings),
+    McpTool("explain_failure", "Explain why a run failed", ExplainFailure, ToolAnswers.failure),
+    McpTool("list_trajectories", "List recorded runs", ListTrajectories, ToolAnswers.trajectories),
+    McpTool("compare_recordings", "Compare two recordings", CompareRecordings, ToolAnswers.comparison),
+    McpTool("suggest_criteria", "Suggest criteria", SuggestCriteria, ToolAnswers.suggestion),
+    McpTool("diagnose_recording", "Diagnose what was not recorded", DiagnoseRecording, ToolAnswers.diagnosis),
+    McpTool("list_recordings", "List recordings", ListRecordings, ToolAnswers.recordings),
 )
 
 
@@ -106,7 +106,7 @@ _BETWEEN_REPORTS_S = 0.5
 class ToolServer:
     """Lists the tools for a client, and calls them."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: ToolAnswers) -> None:
         self._answers = answers
         self._tools = {tool.name: tool for tool in TOOLS}
         self.server = Server(
@@ -151,7 +151,7 @@ class ToolServer:
             raise MCPError(INVALID_PARAMS, f"no tool called `{cut(params.name, 100)}`")
         work = Work()
         ask = partial(tool.answered, self._answers, params.arguments or {}, work)
-        found: Answer | ToolgaugeError = RecordingError("the question was withdrawn")
+        found: ToolAnswer | ToolgaugeError = RecordingError("the question was withdrawn")
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_report_progress, context, work)
@@ -164,14 +164,14 @@ class ToolServer:
                 group.cancel_scope.cancel()
         finally:
             work.withdraw()
-        if isinstance(found, Answer):
+        if isinstance(found, ToolAnswer):
             return CallToolResult(content=[TextContent(text=found.text)], structured_content=found.json)
         hint = "" if found.hint is None else f"\nhint: {several_lines(found.hint)}"
         text = f"error: {several_lines(found.message)}{hint}"
         return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
-def serve(answers: Answers) -> None:
+def serve(answers: ToolAnswers) -> None:
     """Answer the client on standard input and output until its input ends."""
     # Nothing has to be put away: an interrupt ends the process at once, even while it waits.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

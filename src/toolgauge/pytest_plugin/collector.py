@@ -20,7 +20,7 @@ from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-Request: TypeAlias = ExportTraceServiceRequest | ExportLogsServiceRequest
+ExportRequest: TypeAlias = ExportTraceServiceRequest | ExportLogsServiceRequest
 _SpanId: TypeAlias = tuple[int, int]
 
 
@@ -93,7 +93,7 @@ class Collection:
         """How much was collected: it grows with every span and record."""
         return len(self._spans) + len(self._records)
 
-    def requests(self, attributes: Mapping[str, str]) -> Iterator[Request]:
+    def requests(self, attributes: Mapping[str, str]) -> Iterator[ExportRequest]:
         """Encode the collected spans and records, with attributes set on their resources."""
         if self._spans:
             traces = encode_spans(self.spans)
@@ -180,7 +180,7 @@ def _span_id(span: ReadableSpan) -> _SpanId:
     return (context.trace_id, context.span_id)
 
 
-def _set(request: Request, attributes: Mapping[str, str]) -> None:
+def _set(request: ExportRequest, attributes: Mapping[str, str]) -> None:
     of = request.resource_spans if isinstance(request, ExportTraceServiceRequest) else request.resource_logs
     for resource in (each.resource.attributes for each in of):
         kept = [attribute for attribute in resource if attribute.key not in attributes]

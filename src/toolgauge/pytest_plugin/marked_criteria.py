@@ -13,7 +13,7 @@ from toolgauge.api.evaluation import Evaluation
 from toolgauge.api.written_criterion import Criterion as WrittenCriterion
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError
-from toolgauge.pytest_plugin.collector import Request
+from toolgauge.pytest_plugin.collector import ExportRequest
 from toolgauge.score.criterion import Criterion, Lookup, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.criteria_factory import load_for_replay
@@ -133,7 +133,7 @@ class LoadedCriteria:
             raise ConfigError(message, hint=suggestion(unknown, known))
         return tuple(known[name] for name in names)
 
-    def evaluate(self, requests: Iterable[Request]) -> Evaluation:
+    def evaluate(self, requests: Iterable[ExportRequest]) -> Evaluation:
         """Score the requests of a test."""
         return check(tuple(requests), self._given, config=self._settings.config, overrides=self._settings.overrides)
 

@@ -25,7 +25,7 @@ from toolgauge.model.outcomes import MEANINGS, NotEvaluated, OutcomeWord
 from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.otlp.request import framed
-from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
+from toolgauge.pytest_plugin.collector import Collector, ExportRequest, obstacle
 from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings, settings_of
 from toolgauge.report.explanations import comparison, worst_result
 from toolgauge.report.findings import CriterionCounts, table_lines
@@ -50,7 +50,7 @@ _INDENT = "  "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
+class FailedCriterion:
     """A criterion that has not passed. `results` show it, and are empty where it matched nothing."""
 
     criterion: RegisteredCriterion
@@ -58,18 +58,18 @@ class Shortfall:
     results: tuple[CriterionResult, ...]
 
 
-def shortfalls_of(criteria: Sequence[RegisteredCriterion], evaluation: Evaluation) -> tuple[Shortfall, ...]:
+def shortfalls_of(criteria: Sequence[RegisteredCriterion], evaluation: Evaluation) -> tuple[FailedCriterion, ...]:
     """Look at criteria that have to pass, each for itself."""
     found = (_shortfall(one, evaluation.of(one.name)) for one in criteria)
     return tuple(one for one in found if one is not None)
 
 
-def shortfalls_of_all(criteria: Sequence[RegisteredCriterion], evaluation: Evaluation) -> tuple[Shortfall, ...]:
+def shortfalls_of_all(criteria: Sequence[RegisteredCriterion], evaluation: Evaluation) -> tuple[FailedCriterion, ...]:
     """Look at all criteria that decide; where no written one was scored, all of them fall short, else the default ones."""
     # A default criterion that every score passes decides nothing.
     live = [one for one in criteria if one.enforce == "live" and (one.pass_at > 0 or not one.is_default)]
     written = [one for one in live if not one.is_default]
-    found: list[Shortfall] = []
+    found: list[FailedCriterion] = []
     for criterion in live:
         results = evaluation.of(criterion.name)
         shortfall = _shortfall(criterion, results)
@@ -83,16 +83,20 @@ def shortfalls_of_all(criteria: Sequence[RegisteredCriterion], evaluation: Evalu
     return shortfalls_of(written or live, evaluation)
 
 
-def _shortfall(criterion: RegisteredCriterion, results: tuple[CriterionResult, ...]) -> Shortfall | None:
+def _shortfall(criterion: RegisteredCriterion, results: tuple[CriterionResult, ...]) -> FailedCriterion | None:
     if not results:
-        return Shortfall(criterion=criterion, shortcoming="matched nothing", results=())
+        return FailedCriterion(criterion=criterion, shortcoming="matched nothing", results=())
     failed = tuple(result for result in results if result.passed is False)
     if failed:
         is_error = all(result.outcome == "error" for result in failed)
-        return Shortfall(criterion=criterion, shortcoming="ended in an error" if is_error else "failed", results=failed)
+        return FailedCriterion(
+            criterion=criterion, shortcoming="ended in an error" if is_error else "failed", results=failed
+        )
     has_passed = any(result.passed for result in results)
     unseen = tuple(result for result in results if _is_unseen(result) or not has_passed)
-    return Shortfall(criterion=criterion, shortcoming="could not be evaluated", results=unseen) if unseen else None
+    return (
+        FailedCriterion(criterion=criterion, shortcoming="could not be evaluated", results=unseen) if unseen else None
+    )
 
 
 def _is_unseen(result: CriterionResult) -> bool:
@@ -100,7 +104,7 @@ def _is_unseen(result: CriterionResult) -> bool:
 
 
 def failure_text(
-    shortfalls: Sequence[Shortfall],
+    shortfalls: Sequence[FailedCriterion],
     evaluation: Evaluation,
     redactor: Redactor,
     unfinished: Sequence[str],
@@ -151,14 +155,14 @@ def nothing_collected(unfinished: Sequence[str], obstacle: str | None) -> str:
     return f"no spans were collected: nothing can be scored\n{_INDENT}{why}\n{_INDENT}{hint}"
 
 
-def _why_unmatched(shortfall: Shortfall, unmatched: Sequence[Unmatched]) -> str:
+def _why_unmatched(shortfall: FailedCriterion, unmatched: Sequence[Unmatched]) -> str:
     found = (one for one in unmatched if one.criterion.name == shortfall.criterion.name)
     whys = (f"it {one.description}: look at {one.keys}" for one in found)
     return next(whys, "it is for none of the trajectories of this test")
 
 
 def _shortfall_lines(
-    shortfall: Shortfall, unmatched: Sequence[Unmatched], case: str | None, text: TextWriter
+    shortfall: FailedCriterion, unmatched: Sequence[Unmatched], case: str | None, text: TextWriter
 ) -> Iterator[str]:
     if not shortfall.results:
         yield ""
@@ -292,7 +296,7 @@ class Scored:
             unfinished, unmatched = self._collection.unfinished, loaded.unmatched(evaluation)
             raise AssertionError(failure_text(found, evaluation, loaded.redactor, unfinished, unmatched, self.case))
 
-    def recording(self) -> Iterator[Request]:
+    def recording(self) -> Iterator[ExportRequest]:
         """Encode the spans and records, with the case and the attributes of the test."""
         return self._collection.requests(self._attributes(()))
 
@@ -334,7 +338,7 @@ def file_name(node_id: str) -> str:
     return name.lstrip(".-") + _ENDING
 
 
-def write_recording(directory: Path, node_id: str, requests: Iterable[Request]) -> None:
+def write_recording(directory: Path, node_id: str, requests: Iterable[ExportRequest]) -> None:
     """Replace the recording of a test, readable by its owner only; without requests it has no file. Raise `OSError`."""
     recording = b"".join(
         framed("traces" if isinstance(request, ExportTraceServiceRequest) else "logs", request.SerializeToString())

@@ -21,8 +21,8 @@ from toolgauge.model.regressions import Stream
 from toolgauge.recordings.comparison import Comparison, Filters, Judged, Versions
 from toolgauge.recordings.conversation_means import StreamCounts
 from toolgauge.report.catalogue import MEASURE_WORDS, of_success, passed_words, runs_words
-from toolgauge.report.run_failures import FailureGroup, FailureGroups
 from toolgauge.report.markdown import code
+from toolgauge.report.run_failures import FailureGroup, FailureGroups
 from toolgauge.report.terminal import PLAIN, Style, aligned, printable, shortened
 
 _NAME_LENGTH = 60

@@ -55,7 +55,7 @@ class Query(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"?{urlencode(values, errors='replace')}" if values else ""
 
 
-class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
+class TrajectoryFilters(Query, frozen=True, kw_only=True, omit_defaults=True):
     """A choice of trajectories; an empty text matches all. `q` begins an id; a page shows trajectories `before` a number;
     `run_property` is `name=value`.
 

@@ -114,7 +114,7 @@ class Writing:
 
 
 @dataclass(slots=True)
-class Shown:
+class PageContent:
     """The content of pages. `writing` is exchanged at a reload; `running` is `None` before the start of the service."""
 
     store: TrajectoryStore

@@ -15,7 +15,7 @@ from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import Query, is_meant
 from toolgauge.settings import HOUR
 from toolgauge.web.chart import NARROW, WIDE, Sparkline, draw, sparkline
-from toolgauge.web.pages import PageRequest, Running, Shown, agent_id
+from toolgauge.web.pages import PageContent, PageRequest, Running, agent_id
 
 PAGE_SIZE = 50
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
@@ -66,7 +66,7 @@ class TraceLink(Struct, frozen=True, kw_only=True):
     url: str | None
 
 
-def streams(shown: Shown, request: PageRequest) -> str | None:
+def streams(shown: PageContent, request: PageRequest) -> str | None:
     """Show all streams, or one; without `watch.enabled` name that switch."""
     running, parts = shown.running, len(request.path)
     if running is not None and running.watching is not None and parts < 3:
@@ -76,7 +76,7 @@ def streams(shown: Shown, request: PageRequest) -> str | None:
     return shown.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)
 
 
-def _all(shown: Shown, running: Running, request: PageRequest) -> str:
+def _all(shown: PageContent, running: Running, request: PageRequest) -> str:
     filters = StreamFilters.of(request.query)
 
     def place(status: StreamStatus) -> tuple[int, float, float, str]:
@@ -117,7 +117,7 @@ def _all(shown: Shown, running: Running, request: PageRequest) -> str:
     )
 
 
-def _one(shown: Shown, running: Running, request: PageRequest) -> str | None:
+def _one(shown: PageContent, running: Running, request: PageRequest) -> str | None:
     statuses = running.ask(lambda watching: watching.statuses())
     found = [each.stream for each in statuses if stream_id(each.stream) == request.path[1]]
     history = next(iter(running.ask(lambda watching: watching.histories(found[:1]))), None) if found else None
@@ -168,7 +168,7 @@ def _one(shown: Shown, running: Running, request: PageRequest) -> str | None:
     )
 
 
-def _links(shown: Shown, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
+def _links(shown: PageContent, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
     pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in shown.store.newest()}
     trace_url = shown.writing.trace_url
     links = {each: next(iter(trace_links((each,), trace_url)), None) for each in valid_traces(trace_ids)}

@@ -28,7 +28,7 @@ from toolgauge.service.process import Faults, beside
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
 from toolgauge.web.health_pages import health, not_evaluated
-from toolgauge.web.pages import BusyError, Page, PageRequest, Running, Shown, Writing
+from toolgauge.web.pages import BusyError, Page, PageContent, PageRequest, Running, Writing
 from toolgauge.web.stream_pages import streams
 from toolgauge.web.trajectory_pages import agents, agents_json, overview, trajectories
 from toolgauge.web.trajectory_store import TrajectoryStore, trajectory_id
@@ -57,7 +57,7 @@ _MAX_OPEN_PAGES, _OPEN_S = 1000, 10.0
 _FIGURES_NS, _HEALTH_NS = 15 * SECOND, 5 * SECOND
 _MAX_ID = 64
 # By the first part of the path.
-_PAGES: Mapping[str, Callable[[Shown, PageRequest], str | None]] = {
+_PAGES: Mapping[str, Callable[[PageContent, PageRequest], str | None]] = {
     "/": overview,
     "/trajectories": trajectories,
     "/streams": streams,
@@ -181,7 +181,7 @@ class WebView:
         self._settings = settings
         store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
         self.shed = store.shed
-        self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
+        self._shown = PageContent(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
         if catalogue is not None:
             self._shown.catalogue = catalogue
         self._endpoint: WebEndpoint | None = None

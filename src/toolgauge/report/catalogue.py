@@ -178,6 +178,9 @@ class Catalogue:
                 agent.last_ns = max(agent.last_ns, now_ns)
             return agent
 
+        def seen(name: str, value: str) -> SeenValue:
+            return SeenValue(property=name, value=value, runs=0, first_seen_ns=now_ns, last_seen_ns=now_ns)
+
         found: dict[str | None, _Agent] = {}
         with self._lock:
             usage = self._usages.read(scorecard)
@@ -186,7 +189,7 @@ class Catalogue:
                 runs = agent_of(None)
                 runs.totals.add(usage)
                 for pair in made_with(trajectory).items():
-                    value = runs.values.use(pair, lambda pair=pair: _seen(pair, now_ns))
+                    value = runs.values.use(pair, lambda pair=pair: seen(*map(fit_label, pair)))
                     value.first_seen_ns = min(value.first_seen_ns, now_ns)
                     value.last_seen_ns = max(value.last_seen_ns, now_ns)
                     value.runs += 1
@@ -253,11 +256,6 @@ def _criteria(verdict: Verdict) -> frozenset[str]:
 
 def _cut(name: str | None) -> str:
     return "" if name is None else fit_label(name)
-
-
-def _seen(pair: tuple[str, str], now_ns: int) -> SeenValue:
-    name, value = map(fit_label, pair)
-    return SeenValue(property=name, value=value, runs=0, first_seen_ns=now_ns, last_seen_ns=now_ns)
 
 
 def _agent(whose: _Whose, agent: _Agent) -> CataloguedAgent:

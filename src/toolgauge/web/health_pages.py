@@ -130,16 +130,6 @@ class Books(Struct, frozen=True, kw_only=True):
         return self.received - known
 
 
-class Queue(Struct, frozen=True, kw_only=True):
-    """The queue of one destination; `health` is `None` where it is not known."""
-
-    destination: str
-    size_bytes: int
-    capacity_bytes: int
-    in_flight: int
-    health: ComponentHealth | None
-
-
 def health(shown: PageContent, request: PageRequest) -> str | None:
     """Show the health of the process."""
     running = shown.running
@@ -165,13 +155,14 @@ def health(shown: PageContent, request: PageRequest) -> str | None:
         books=tuple(books(figures)),
         size=size_text,
         queues=[
-            Queue(
-                destination=name,
-                size_bytes=figures.total("toolgauge.send.queue.bytes", destination=name),
-                capacity_bytes=capacity_bytes,
-                in_flight=figures.total("toolgauge.send.in_flight", destination=name),
-                health=components.get(f"exporter:{name}"),
-            )
+            {
+                "destination": name,
+                "size_bytes": figures.total("toolgauge.send.queue.bytes", destination=name),
+                "capacity_bytes": capacity_bytes,
+                "in_flight": figures.total("toolgauge.send.in_flight", destination=name),
+                # `None` where it is unknown.
+                "health": components.get(f"exporter:{name}"),
+            }
             for name, capacity_bytes in capacities.items()
         ],
         gauges=tuple(_gauges(figures, components)),

@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 class MemoryStore(StateStore):
     def __init__(self) -> None:
-        self.rows: dict[bytes, bytes] = {}
+        self.saved: dict[bytes, bytes] = {}
         self.happened: list[str] = []
         self.is_full = False
         self.removed = 0
@@ -39,7 +39,7 @@ class MemoryStore(StateStore):
         self.answers.set()
 
     def load_watch(self) -> dict[bytes, bytes]:
-        return dict(self.rows)
+        return dict(self.saved)
 
     def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes] = ()) -> None:
         if self.is_full:
@@ -48,7 +48,7 @@ class MemoryStore(StateStore):
             raise self.fault
         self.answers.wait(10)
         self.removed += len(removed)
-        self.rows = {row: value for row, value in self.rows.items() if row not in removed} | dict(changed)
+        self.saved = {row: value for row, value in self.saved.items() if row not in removed} | dict(changed)
         self.happened.append("saved")
 
 
@@ -114,7 +114,7 @@ async def test_changes_of_tools_are_counted_at_once_and_announced_when_they_are_
     await guard.stop()
     assert store.happened[:3] == ["counted 1, capped 0", "saved", "breaking"]
     assert [(change.tool, change.kind) for change in seen] == [("find_order", "breaking")]
-    assert [row[:1] for row in store.rows if row.startswith(b"o")] == [b"o"]
+    assert [row[:1] for row in store.saved if row.startswith(b"o")] == [b"o"]
 
 
 async def here(work: Callable[[], _T]) -> _T:
@@ -153,7 +153,7 @@ async def test_what_cannot_be_saved_is_announced_and_saved_later(
     while "began" not in store.happened:
         await asyncio.sleep(0)
     assert ("the disk is full" if fault is None else "OSError") in caplog.text
-    assert not store.rows
+    assert not store.saved
     store.is_full, store.fault = False, None
     await one.stop()
     assert len(watching(watcher(), store).restore()) == 2
@@ -162,7 +162,7 @@ async def test_what_cannot_be_saved_is_announced_and_saved_later(
 async def test_an_alarm_of_a_criterion_that_went_ends_with_the_next_start():
     store, traffic = MemoryStore(), Traffic(watcher())
     dropped(traffic)
-    store.rows, _ = traffic.watcher.changes()
+    store.saved, _ = traffic.watcher.changes()
     after = watcher()
     assert not watching(after, store, streams={}).restore()
     assert [each.acknowledged for each in after.tick(traffic.now_ns)] == [True, True]
@@ -171,7 +171,7 @@ async def test_an_alarm_of_a_criterion_that_went_ends_with_the_next_start():
 async def test_the_start_says_in_one_line_which_criteria_changed(caplog: pytest.LogCaptureFixture):
     store, traffic = MemoryStore(), Traffic(watcher())
     traffic.send(10, every=20)
-    store.rows, _ = traffic.watcher.changes()
+    store.saved, _ = traffic.watcher.changes()
     watching(watcher(), store).restore()
     assert "changed" not in caplog.text
     watching(watcher(), store, streams={("default.tool_success", "r2"): "m2"}).restore()
@@ -191,7 +191,7 @@ async def test_what_is_to_be_removed_takes_no_room_while_the_disk_is_full():
     store.is_full = False
     await one.stop()
     assert store.removed == 0
-    assert len(store.rows) == 3
+    assert len(store.saved) == 3
 
 
 async def test_a_store_that_hangs_silences_no_alarm_and_keeps_nothing_from_ending(monkeypatch: pytest.MonkeyPatch):

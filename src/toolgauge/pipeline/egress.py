@@ -8,7 +8,7 @@ The ways out: `pass_on` queues a request for `forward`, which joins the requests
 `scorecards` the scores, for `flush`; both end in `Admission.hand_over`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -28,7 +28,7 @@ from toolgauge.model.delivery import (
     Unsupported,
     merged,
 )
-from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
+from toolgauge.model.journal import ClosedId, JournalEntry, SamplingDecision, ShownValues
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.otlp.envelope import Container, encode_spans
 from toolgauge.otlp.request import Request
@@ -263,7 +263,9 @@ class Egress:
             closed: list[ClosedId] = []
             for scorecard in scorecards:
                 of, partition = scorecard.trajectory, None if scorecard.by_judges else scorecard.trajectory.partition
-                sampled = self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
+                sampled: Mapping[str, SamplingDecision] = (
+                    self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
+                )
                 # Judges may have changed the decision that was written when the trace closed.
                 if sampled or not scorecard.by_judges:
                     one = ClosedId(

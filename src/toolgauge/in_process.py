@@ -260,7 +260,7 @@ class ToolgaugeSpanExporter(SpanExporter):
 
     def _flushed(self, flush: "_Flush", scoring: InProcess) -> float:
         try:
-            flush.is_done = scoring.close_open(flush.has_time)
+            flush.is_done = scoring.close_open(lambda: time.monotonic() < flush.until_s)
             if flush.ends:
                 scoring.close()
         finally:
@@ -314,10 +314,6 @@ class _Flush:
         self.ends = ends
         self.is_over = threading.Event()
         self.is_done = False
-
-    def has_time(self) -> bool:
-        """Return whether somebody still waits."""
-        return time.monotonic() < self.until_s
 
 
 def _paths(paths: Paths) -> tuple[str, ...]:

@@ -84,19 +84,17 @@ def shortfalls_of_all(criteria: Sequence[RegisteredCriterion], evaluation: Evalu
 
 
 def _shortfall(criterion: RegisteredCriterion, results: tuple[CriterionResult, ...]) -> FailedCriterion | None:
-    if not results:
-        return FailedCriterion(criterion=criterion, shortcoming="matched nothing", results=())
     failed = tuple(result for result in results if result.passed is False)
-    if failed:
-        is_error = all(result.outcome == "error" for result in failed)
-        return FailedCriterion(
-            criterion=criterion, shortcoming="ended in an error" if is_error else "failed", results=failed
-        )
     has_passed = any(result.passed for result in results)
-    unseen = tuple(result for result in results if _is_unseen(result) or not has_passed)
-    return (
-        FailedCriterion(criterion=criterion, shortcoming="could not be evaluated", results=unseen) if unseen else None
-    )
+    shown = failed or tuple(result for result in results if _is_unseen(result) or not has_passed)
+    shortcoming: Shortcoming = "could not be evaluated"
+    if not results:
+        shortcoming = "matched nothing"
+    elif failed:
+        shortcoming = "ended in an error" if all(result.outcome == "error" for result in failed) else "failed"
+    elif not shown:
+        return None
+    return FailedCriterion(criterion=criterion, shortcoming=shortcoming, results=shown)
 
 
 def _is_unseen(result: CriterionResult) -> bool:
@@ -365,14 +363,6 @@ RESULTS = "toolgauge"
 Row: TypeAlias = tuple[str, OutcomeWord | None, float | None, str | None]
 
 
-def rows_of(criterion: str, results: Sequence[CriterionResult]) -> Iterator[Row]:
-    """Write the results of one criterion in one test."""
-    if not results:
-        yield criterion, None, None, None
-    for result in results:
-        yield criterion, result.outcome, result.value, result.reason
-
-
 def summary_lines(rows: Sequence[Row]) -> Iterator[str]:
     """Write the table: how many results of each criterion passed, and the mean score."""
     counts: dict[str, CriterionCounts] = {}
@@ -445,7 +435,11 @@ class ScoredTests:
         report = yield
         if call.when == "teardown" and _SCORED in item.stash:
             asserted = item.stash[_SCORED].asserted
-            setattr(report, RESULTS, [row for name, results in asserted.items() for row in rows_of(name, results)])
+            rows: list[Row] = []
+            for name, results in asserted.items():
+                rows += [(name, one.outcome, one.value, one.reason) for one in results]
+                rows += () if results else ((name, None, None, None),)
+            setattr(report, RESULTS, rows)
             del item.stash[_SCORED]
         return report
 

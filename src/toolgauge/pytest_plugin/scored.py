@@ -437,7 +437,7 @@ class ScoredTests:
             asserted = item.stash[_SCORED].asserted
             rows: list[Row] = []
             for name, results in asserted.items():
-                rows += [(name, one.outcome, one.value, one.reason) for one in results]
+                rows.extend((name, one.outcome, one.value, one.reason) for one in results)
                 rows += () if results else ((name, None, None, None),)
             setattr(report, RESULTS, rows)
             del item.stash[_SCORED]

@@ -1,7 +1,7 @@
 """toolgauge inside an application: a span exporter around the application's own.
 
 Spans go to the wrapped exporter at once and unchanged, and its result is returned; then they wait in a bounded queue
-for one daemon thread, which starts with the first span. Whatever fails or takes long here, fails and takes long there.
+for one daemon thread, which starts with the first span. Failures and delays stay in that thread.
 """
 
 import logging
@@ -55,7 +55,7 @@ class ToolgaugeSpanExporter(SpanExporter):
     - metrics through `meter_provider`, else the application's global one, else to `exporters.otlp`;
     - scorecards to `on_scorecard`, which is called in toolgauge's thread.
 
-    A forked child starts anew with its own spans; a gRPC destination that was in use before the fork is lost to it.
+    A forked child starts afresh with its own spans; a gRPC destination that was in use before the fork is lost to it.
     Around an exporter, `exporters.otlp` counts only where the configuration names an endpoint; without one, the
     variables `OTEL_EXPORTER_OTLP_*` fill it in. Raises `ConfigError` when criteria or configuration are wrong.
     """
@@ -75,7 +75,7 @@ class ToolgaugeSpanExporter(SpanExporter):
         theirs = () if exporter is None else EXPORTER_VARIABLES
         environment = {key: value for key, value in os.environ.items() if key not in theirs}
         loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment, sends=True)
-        # Spans are not held in process, and there is no loop on which to ask judges.
+        # In process no span is held, and no event loop could ask judges.
         asking = next((one.name for one in self._criteria if isinstance(one.evaluator, JudgeEvaluator)), None)
         if asking is not None:
             raise ConfigError(
@@ -152,7 +152,7 @@ class ToolgaugeSpanExporter(SpanExporter):
         self._thread: threading.Thread | None = None
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Pass the spans on and return what the wrapped exporter returns, or raise what it raises."""
+        """Pass the spans on and return the result of the wrapped exporter, or let its exception through."""
         try:
             if self._exporter is None:
                 return SpanExportResult.SUCCESS
@@ -201,8 +201,8 @@ class ToolgaugeSpanExporter(SpanExporter):
         try:
             thread.start()
         except RuntimeError:
-            # No thread is to be had now, or never again: some Pythons start none at their own end. Spans wait for the
-            # next call; `force_flush` and `shutdown` do the work themselves.
+            # No thread can start now, or never again: some Pythons start none at their own end. Spans wait for the next
+            # call; `force_flush` and `shutdown` do the work themselves.
             return
         self._thread = thread
 
@@ -260,7 +260,7 @@ class ToolgaugeSpanExporter(SpanExporter):
 
     def _flushed(self, flush: "_Flush", scoring: InProcess) -> float:
         try:
-            flush.is_done = scoring.close_open(flush.has_time)
+            flush.is_done = scoring.close_open(lambda: time.monotonic() < flush.until_s)
             if flush.ends:
                 scoring.close()
         finally:
@@ -314,10 +314,6 @@ class _Flush:
         self.ends = ends
         self.is_over = threading.Event()
         self.is_done = False
-
-    def has_time(self) -> bool:
-        """Return whether somebody still waits."""
-        return time.monotonic() < self.until_s
 
 
 def _paths(paths: Paths) -> tuple[str, ...]:

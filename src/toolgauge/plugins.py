@@ -1,4 +1,4 @@
-"""Finds plug-ins: entry points of installed packages. Built-in ones come the same way as those of other packages.
+"""Finds plug-ins: entry points of installed packages. Built-in ones come the same way as plug-ins of other packages.
 
 This is the only place where a name becomes a class. A plug-in that cannot be loaded ends the start with an error
 that names it and its package: running on without it would mean spans that silently go unread.
@@ -78,8 +78,8 @@ def install_hint(extra: str) -> str:
     return f"{'' if is_there else 'in a clone of toolgauge: '}`{shlex.join(words)}`"
 
 
-def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in is; callers check it
-    """Load one plug-in; raise `ConfigError` when there is none of this name, two, or it does not load."""
+def load(group: str, name: str) -> Any:  # noqa: ANN401 - callers check the plug-in
+    """Load one plug-in; raise `ConfigError` for an unknown name, for two of one name, or if it does not load."""
     points = [point for point in _points(group) if point.name == name]
     if not points:
         kind = _kind(group)
@@ -114,7 +114,7 @@ def evaluator_name(made: type) -> str | None:
 
 
 def evaluator_fault(made: object) -> str | None:
-    """Return why an object is no evaluator, as the end of a sentence about it; `None` where it is one."""
+    """Return why an object is not an evaluator, as the end of a sentence about it; `None` where it is one."""
     members = _JUDGE_EVALUATOR_MEMBERS if hasattr(made, "questions") else _EVALUATOR_MEMBERS
     missing = [member for member in members if not hasattr(made, member)]
     if missing:
@@ -160,7 +160,7 @@ def load_file(path: Path) -> ModuleType:
 
 @contextmanager
 def running(fault: str, passes: tuple[type[Exception], ...] = ()) -> Generator[None]:
-    """Run code of a plug-in; raise `ConfigError` for any exception but those of `passes`."""
+    """Run code of a plug-in; raise `ConfigError` for any exception except `passes`."""
     try:
         yield
     except passes:

@@ -2,7 +2,7 @@
 
 `selfmetrics.json` has name, unit, labels and description of each metric, the cells that count from 0, and why spans are dropped.
 The books: received = forwarded + consumed + held + queued + refused + dropped(reason), at every moment and for every
-destination: `toolgauge.destination` is empty for what happens to a span before it is handed to them.
+destination: `toolgauge.destination` is empty for spans that are not yet handed to one.
 """
 
 from collections.abc import Sequence
@@ -207,10 +207,10 @@ class SelfMetrics(MetricSection):
                 self.requests_dropped.begin(*lost)
 
     def dropped(self, *, has_journal: bool = False) -> dict[str, int]:
-        """Return how much was dropped so far, by what it was and why.
+        """Return how much was dropped so far, by kind and reason.
 
-        What the end of the process gives up is told apart, but for our own metrics where a journal holds later ones; what
-        `keep` leaves out is no loss.
+        Losses at the end of the process are reported apart, except of our own metrics where a journal holds later ones; spans
+        that `keep` leaves out are not lost.
         """
         cells = [("spans", labels, n) for labels, n in self.spans.cells.items() if labels[0] == "dropped"]
         for counter, whose in ((self.requests_dropped, "of senders"), (self.own_dropped, "of our own")):

@@ -1,6 +1,6 @@
 """The building blocks of configuration sections: units, addresses, secrets, and the base of all sections.
 
-A section is a frozen model that stands beside the code it is for; `config` composes them. Durations (`10s`) are integer
+A section is a frozen model beside the code that it configures; `config` composes them. Durations (`10s`) are integer
 nanoseconds in it and sizes (`64MiB`) bytes, however they were written; `validate --print` writes them with their units.
 """
 
@@ -41,7 +41,7 @@ _LARGEST = 2**50
 
 
 class UnitError(ValueError):
-    """A number stands where a unit is needed; `hint` writes it with one."""
+    """A number lacks its unit; `hint` writes it with one."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -231,7 +231,7 @@ def _url(value: str | None) -> str | None:
         parts = urlsplit(url)
         is_whole = parts.port != -1 and parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
-        # Not in Python's words: they quote what it took for the port, which may be half a password.
+        # Python's words quote the supposed port, which may be half a password.
         is_whole = False
     if not is_whole:
         raise ValueError("must be `host:port` or a URL such as `http://collector:4318`")
@@ -273,7 +273,7 @@ def file_path(name: str) -> Path:
     try:
         return Path(name).expanduser()
     except RuntimeError:
-        # Nobody's home is known by that name: what is written is then the name of a file, which will not be there.
+        # An unknown user: the text is then the name of a file, which will not exist.
         return Path(name)
 
 

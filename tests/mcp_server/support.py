@@ -9,7 +9,7 @@ from pathlib import Path
 from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
-from toolgauge.mcp_server.answers_to_questions import Answers
+from toolgauge.mcp_server.answers_to_questions import ToolAnswers
 from toolgauge.mcp_server.readable_files import ReadableFiles
 from toolgauge.mcp_server.scored_recordings import MAX_TRAJECTORIES, ScoringFiles
 from toolgauge.mcp_server.stdio_server import ToolServer
@@ -40,7 +40,7 @@ async def client(
 ) -> AsyncGenerator[Client]:
     """Connect a client to a server that was given these recordings."""
     scoring = ScoringFiles(overrides=overrides, criteria_files=() if criteria is None else (str(criteria),))
-    answers = Answers(ReadableFiles(tuple(map(str, recordings))), scoring, max_trajectories)
+    answers = ToolAnswers(ReadableFiles(tuple(map(str, recordings))), scoring, max_trajectories)
     async with Client(ToolServer(answers).server) as connected:
         # The client checks answers against the schemas of tools that it has listed.
         await connected.list_tools()

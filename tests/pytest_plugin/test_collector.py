@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from toolgauge.pytest_plugin.collector import Collection, Collector, Request, obstacle
+from toolgauge.pytest_plugin.collector import Collection, Collector, ExportRequest, obstacle
 
 
 def provider() -> TracerProvider:
@@ -33,7 +33,7 @@ def event(name: str) -> None:
     get_logger_provider().get_logger("shop").emit(LogRecord(event_name=name, severity_number=SeverityNumber.INFO))
 
 
-def resources(requests: Iterable[Request]) -> list[dict[str, str]]:
+def resources(requests: Iterable[ExportRequest]) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
     for request in requests:
         groups = request.resource_spans if isinstance(request, ExportTraceServiceRequest) else request.resource_logs

@@ -1,6 +1,6 @@
 """Rows as a hostile client would have them, and plain ones."""
 
-from toolgauge.report.findings import Check, CriterionCounts, Finding, Report, Row
+from toolgauge.report.findings import CriterionCounts, Finding, GateCheck, Report, Row
 from toolgauge.report.run_failures import FailureGroup, FailureKind
 
 # Markup, a mention, a link, a command, control characters, a lone surrogate, a character that XML does not have.
@@ -37,7 +37,9 @@ def hostile_group() -> FailureGroup:
     return group(kind=FailureKind(TEXT, TEXT, TEXT, TEXT), why=TEXT, versions=[TEXT])
 
 
-def report(*rows: Row, groups: tuple[FailureGroup, ...] = (), checks: tuple[Check, ...] = (), is_failed: bool = False):
+def report(
+    *rows: Row, groups: tuple[FailureGroup, ...] = (), checks: tuple[GateCheck, ...] = (), is_failed: bool = False
+):
     """Make a report of rows."""
     names = dict.fromkeys(one.criterion for one in rows)
     counts = [CriterionCounts(name) for name in names]

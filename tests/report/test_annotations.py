@@ -1,11 +1,11 @@
 """Annotations of GitHub: one command a line, escaped, ten at most."""
 
 from tests.report.hostile import hostile_group, hostile_row, report, row
-from toolgauge.report.findings import Check
+from toolgauge.report.findings import GateCheck
 from toolgauge.report.markdown import annotations
 
-CHECK = Check(condition="--fail-on fail", passed=False, sentence="1 result failed")
-PASSED = Check(condition="--fail-on error", passed=True, sentence="no result is `error`")
+CHECK = GateCheck(condition="--fail-on fail", passed=False, sentence="1 result failed")
+PASSED = GateCheck(condition="--fail-on error", passed=True, sentence="no result is `error`")
 
 
 def test_failures_are_errors_where_they_decide_and_warnings_elsewhere():

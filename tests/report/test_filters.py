@@ -7,7 +7,7 @@ from tests.rows import each_row
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.trajectory_rows import Filters
+from toolgauge.report.trajectory_rows import TrajectoryFilters
 
 BROKEN = Errored(error_type="ValueError", message="no number")
 NOTHING = NotEvaluated(reason="no_reference")
@@ -57,7 +57,7 @@ SHOP = replace(
     ],
 )
 def test_each_condition_has_to_hold(query: dict[str, tuple[str, ...]], is_shown: bool):  # noqa: FBT001 (a test's table)
-    assert Filters.of(query).matches(kept(trajectory_result(passed()), of=SHOP)) is is_shown
+    assert TrajectoryFilters.of(query).matches(kept(trajectory_result(passed()), of=SHOP)) is is_shown
 
 
 @each_row(
@@ -78,6 +78,6 @@ def test_an_outcome_is_that_of_the_live_criteria(results: tuple[Result, ...], ex
     found = [
         outcome
         for outcome in ("passed", "failed", "error", "not_evaluated")
-        if Filters.of({"outcome": (outcome,)}).matches(kept(*results))
+        if TrajectoryFilters.of({"outcome": (outcome,)}).matches(kept(*results))
     ]
     assert " ".join(found) == expected

@@ -3,7 +3,7 @@
 from xml.etree import ElementTree as ET
 
 from tests.report.hostile import BROKEN, FAILED, UNSEEN, hostile_group, hostile_row, report, row
-from toolgauge.report.findings import Check, Row
+from toolgauge.report.findings import GateCheck, Row
 from toolgauge.report.junit_and_sarif import junit
 
 
@@ -44,7 +44,7 @@ def test_each_outcome_has_its_element():
 
 
 def test_totals_count_the_cases_of_all_suites():
-    check = Check(condition="--fail-on fail", passed=False, sentence="1 result `fail`: `refund` 1")
+    check = GateCheck(condition="--fail-on fail", passed=False, sentence="1 result `fail`: `refund` 1")
     root = ET.fromstring(junit(report(row(), row(criterion="other"), checks=(check,))))  # noqa: S314 - our own
     assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in root] == [
         ("refund", "1", "1"),

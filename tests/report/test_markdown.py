@@ -4,7 +4,7 @@ import re
 
 from tests.report.hostile import UNSEEN, hostile_group, hostile_row, report, row
 from toolgauge.model.outcomes import NotEvaluated, Scored
-from toolgauge.report.findings import Check, CriterionCounts, Report
+from toolgauge.report.findings import CriterionCounts, GateCheck, Report
 from toolgauge.report.markdown import MAX_BYTES, markdown
 
 
@@ -17,7 +17,7 @@ def test_a_report_has_conditions_a_table_and_the_failures():
         rows=(row(details="trace 1"), row(subject="case-2", outcome="not_evaluated", findings=(UNSEEN,))),
         counts=(counts, CriterionCounts("typo", is_shadow=True), CriterionCounts("default.x", is_default=True)),
         without_result={"typo": "matched no trajectory"},
-        checks=(Check(condition="--fail-on fail", passed=False, sentence="1 result failed"),),
+        checks=(GateCheck(condition="--fail-on fail", passed=False, sentence="1 result failed"),),
         is_failed=True,
     )
     assert markdown(made) == (

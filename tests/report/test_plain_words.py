@@ -9,7 +9,7 @@ from toolgauge.config.model import Config
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.run_answers import failure_report
-from toolgauge.mcp_server.scored_recordings import Scoring
+from toolgauge.mcp_server.scored_recordings import LoadedScoring
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
@@ -50,7 +50,7 @@ def page_of(found: Scorecard) -> str:
 
 def report(found: Scorecard) -> list[str]:
     """Return the lines of an answer to a coding agent."""
-    scoring = Scoring(config=Config(), criteria=(CRITERION,), redactor=SHOWING)
+    scoring = LoadedScoring(config=Config(), criteria=(CRITERION,), redactor=SHOWING)
     return [*failure_report("runs", found, scoring, criterion=None, call=None, other_failed=0)[1]]
 
 

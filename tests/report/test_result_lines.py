@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
-from toolgauge.report.findings import Summary
+from toolgauge.report.findings import ResultSummary
 from toolgauge.report.terminal import Style
 from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion
@@ -52,7 +52,7 @@ def test_hostile_text_does_not_steer_the_terminal():
 
 
 def test_means_are_of_scores_only():
-    summary = Summary((criterion(), criterion("default.budget", is_default=True), criterion("other")))
+    summary = ResultSummary((criterion(), criterion("default.budget", is_default=True), criterion("other")))
     summary.add(scorecard(Scored(1.0, "fine", passed=True), Scored(0.5, "so so", passed=False)))
     summary.add(scorecard(NotEvaluated(reason="no_calls"), Errored(error_type="ValueError", message="broken")))
     assert list(summary.lines(unmatched=())) == [
@@ -63,6 +63,6 @@ def test_means_are_of_scores_only():
 
 
 def test_failures_stand_out_in_the_table():
-    summary = Summary((criterion(),))
+    summary = ResultSummary((criterion(),))
     summary.add(scorecard(Scored(0.0, "wrong", passed=False)))
     assert "\x1b[31m     1\x1b[0m" in "".join(summary.lines((), Style(colour=True)))

@@ -11,8 +11,7 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.plugins import EVALUATORS, evaluator, names
-from toolgauge.testing.evaluators import check_evaluator
-from toolgauge.testing.judge_evaluators import check_judge_evaluator
+from toolgauge.testing.evaluators import check_evaluator, check_judge_evaluator
 from toolgauge.testing.samples import SECRET, sample_call
 
 NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call")

@@ -11,7 +11,7 @@ from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
 from toolgauge.report.html import Templates
 from toolgauge.service.health import Health
 from toolgauge.watch.watcher import Watcher
-from toolgauge.web.pages import PageRequest, Running, Shown, Writing
+from toolgauge.web.pages import PageContent, PageRequest, Running, Writing
 from toolgauge.web.trajectory_store import TrajectoryStore
 
 TEMPLATES = Templates("toolgauge.web")
@@ -30,7 +30,9 @@ class AskedWatcher:
         return self._watcher.histories(streams)
 
 
-def shown(watcher: Watcher | None, *, trace_url: str | None = None, registry: MetricRegistry | None = None) -> Shown:
+def shown(
+    watcher: Watcher | None, *, trace_url: str | None = None, registry: MetricRegistry | None = None
+) -> PageContent:
     """Make what pages are made of; belongs to the running event loop."""
     health = Health(clock=lambda: 0, components=dict)
     health.enter("running")
@@ -42,11 +44,14 @@ def shown(watcher: Watcher | None, *, trace_url: str | None = None, registry: Me
         loop=asyncio.get_running_loop(),
     )
     writing = Writing(redactor=Redactor(show_values=False), trace_url=trace_url)
-    return Shown(TrajectoryStore(100, 1 << 20), writing, running, templates=TEMPLATES)
+    return PageContent(TrajectoryStore(100, 1 << 20), writing, running, templates=TEMPLATES)
 
 
 async def page(
-    show: Callable[[Shown, PageRequest], str | None], over: Shown, *path: str, query: Mapping[str, str] | None = None
+    show: Callable[[PageContent, PageRequest], str | None],
+    over: PageContent,
+    *path: str,
+    query: Mapping[str, str] | None = None,
 ) -> str | None:
     """Render a page in a thread, as the endpoint does."""
     asked = PageRequest(path=path, query={name: (value,) for name, value in (query or {}).items()})

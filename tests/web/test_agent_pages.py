@@ -4,14 +4,14 @@ from tests.report.hostile import TEXT
 from tests.report.test_catalogue import HOSTILE, changed, run, tool
 from tests.watch.support import START, Traffic, watcher
 from tests.web.streams import Parsed, page, shown
-from toolgauge.web.pages import Shown, agent_id
+from toolgauge.web.pages import PageContent, agent_id
 from toolgauge.web.stream_pages import stream_id, streams
 from toolgauge.web.trajectory_pages import agents
 
 TRIAGE = agent_id("support", None, "triage")
 
 
-async def agents_page(over: Shown, *path: str) -> Parsed:
+async def agents_page(over: PageContent, *path: str) -> Parsed:
     html = await page(agents, over, "agents", *path)
     assert html is not None
     return Parsed(html)

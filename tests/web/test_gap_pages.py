@@ -21,7 +21,7 @@ from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.report.producer_advice import advice
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.health_pages import not_evaluated
-from toolgauge.web.pages import Shown
+from toolgauge.web.pages import PageContent
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -32,7 +32,7 @@ def closed(paths: list[str]) -> Iterator[Trajectory]:
         yield scorecard.trajectory
 
 
-async def read_page(over: Shown) -> Parsed:
+async def read_page(over: PageContent) -> Parsed:
     html = await page(not_evaluated, over, "not-evaluated")
     assert html is not None
     return Parsed(html)

@@ -10,8 +10,8 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics, drop_reason
 from toolgauge.service.health import ComponentHealth, Phase
-from toolgauge.web.health_pages import _PROBLEMS, Books, Figures, books, health, problems
-from toolgauge.web.pages import Shown
+from toolgauge.web.health_pages import _PROBLEMS, Books, MetricValues, books, health, problems
+from toolgauge.web.pages import PageContent
 
 # pyright: reportPrivateUsage=false
 
@@ -19,17 +19,17 @@ DOCS = Path(__file__).parents[2] / "docs"
 FINE = ComponentHealth(status="StatusOK", since_ns=1)
 
 
-async def health_page(over: Shown) -> Parsed:
+async def health_page(over: PageContent) -> Parsed:
     html = await page(health, over, "health")
     assert html is not None
     return Parsed(html)
 
 
-def counted(count: Callable[[SelfMetrics], None]) -> Figures:
+def counted(count: Callable[[SelfMetrics], None]) -> MetricValues:
     registry = MetricRegistry()
     metrics = SelfMetrics(registry)
     count(metrics)
-    return Figures.of(registry)
+    return MetricValues.of(registry)
 
 
 def test_books_are_kept_for_each_destination() -> None:
@@ -104,7 +104,7 @@ def test_reasons_of_dropped_spans_are_those_of_the_page_of_metrics() -> None:
     assert ("a gRPC status in lower case, `http_<status>`", drop_reason("http_503")) in rows
 
 
-def over(components: Mapping[str, ComponentHealth], phase: Phase = "running") -> Shown:
+def over(components: Mapping[str, ComponentHealth], phase: Phase = "running") -> PageContent:
     registry = MetricRegistry()
     metrics = SelfMetrics(registry)
     metrics.faults.add(2, ("<script>alert(1)</script>",))

@@ -5,7 +5,7 @@ import re
 from tests.rows import each_row
 from toolgauge.export.redact import Redactor
 from toolgauge.report.html import static_file, visible
-from toolgauge.web.pages import Shown, Writing
+from toolgauge.web.pages import PageContent, Writing
 from toolgauge.web.trajectory_store import TrajectoryStore
 
 
@@ -25,7 +25,7 @@ def test_characters_that_act_are_written_as_escapes(text: str, shown: str) -> No
 
 
 def test_page_refers_only_to_files_that_are_there() -> None:
-    html = Shown(TrajectoryStore(1, 1), Writing(redactor=Redactor(show_values=True), trace_url=None)).page(
+    html = PageContent(TrajectoryStore(1, 1), Writing(redactor=Redactor(show_values=True), trace_url=None)).page(
         "base.html", section="trajectories", title="Trajectories"
     )
     names = re.findall(r'(?:src|href)="/static/([^"]+)"', html)

@@ -9,7 +9,7 @@ from tests.watch.support import SECOND, START, Traffic, result, scorecard, score
 from tests.web.streams import Parsed, page, shown, worse_release
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Stream
-from toolgauge.web.pages import Shown
+from toolgauge.web.pages import PageContent
 from toolgauge.web.stream_pages import ack_command, stream_id, streams
 
 STREAM = Stream(
@@ -23,13 +23,13 @@ STREAM = Stream(
 )
 
 
-async def overview(over: Shown, **query: str) -> Parsed:
+async def overview(over: PageContent, **query: str) -> Parsed:
     html = await page(streams, over, "streams", query=query)
     assert html is not None
     return Parsed(html)
 
 
-async def one(over: Shown, stream: Stream, **query: str) -> Parsed:
+async def one(over: PageContent, stream: Stream, **query: str) -> Parsed:
     html = await page(streams, over, "streams", stream_id(stream), query=query)
     assert html is not None
     return Parsed(html)

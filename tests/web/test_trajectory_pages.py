@@ -18,10 +18,10 @@ from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import CallState, Message, ToolCall
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
-from toolgauge.report.trajectory_rows import Filters
+from toolgauge.report.trajectory_rows import TrajectoryFilters
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
-from toolgauge.web.pages import PageRequest, Shown, Writing
+from toolgauge.web.pages import PageContent, PageRequest, Writing
 from toolgauge.web.trajectory_pages import options, overview, trajectories
 from toolgauge.web.trajectory_store import TrajectoryStore
 
@@ -67,7 +67,7 @@ def page(
     for card in cards:
         store.add(card)
     writing = Writing(redactor=Redactor(show_values=show_values), trace_url=trace_url)
-    shown = Shown(store, writing, templates=TEMPLATES)
+    shown = PageContent(store, writing, templates=TEMPLATES)
     parts = tuple(part for part in path.split("/") if part)
     asked = PageRequest(path=parts, query={name: (value,) for name, value in query.items()})
     html = trajectories(shown, asked) if parts else overview(shown, asked)
@@ -215,7 +215,7 @@ def test_failing_call_has_the_origins_of_its_values():
 
 def test_pages_of_the_list_follow_each_other_without_a_gap_while_others_come():
     store = TrajectoryStore(200, 1 << 34)
-    shown = Shown(store, Writing(redactor=Redactor(show_values=True), trace_url=None), templates=TEMPLATES)
+    shown = PageContent(store, Writing(redactor=Redactor(show_values=True), trace_url=None), templates=TEMPLATES)
 
     def add(number: int) -> None:
         store.add(scorecard(trajectory_result(passed()), of=replace(trajectory(call()), trace_id=f"{number:032x}")))
@@ -243,7 +243,7 @@ def test_the_choices_of_the_filters_are_the_values_of_the_trajectories():
     )
     other = replace(shop, properties={**shop.properties, "gen_ai.response.model": "large-05"})
     cards = [scorecard(trajectory_result(passed()), of=of) for of in (shop, other)]
-    found = options(Filters(), [*cards, scorecard(call_result(failed()), of=trajectory(call()))])
+    found = options(TrajectoryFilters(), [*cards, scorecard(call_result(failed()), of=trajectory(call()))])
     assert {name: values for name, _, _, values in found} == {
         "service": ["shop", "support"],
         "version": ["1.4.2"],

@@ -10,7 +10,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from opentelemetry.sdk.trace import ReadableSpan
 
-from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation, NotebookWriter
+from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
 from toolgauge.api.written_criterion import Criterion
 from toolgauge.export.sdk import trace_request
 from toolgauge.model.delivery import Signal
@@ -91,7 +91,7 @@ def check(
     `defaults` is False. `config` and `overrides` are what `toolgauge check` takes as `--config` and `--set`.
 
     Values are shown unless the configuration has `redact.values`; secrets stay masked. Raises `ConfigError` for wrong
-    criteria or configuration, `RecordingError` for what cannot be read, `TypeError` for what is no source.
+    criteria or configuration, `RecordingError` for what cannot be read, `TypeError` for any other source.
     """
     files, written = _by_kind(criteria)
     configs = tuple(map(os.fsdecode, (config,) if isinstance(config, str | os.PathLike) else config))
@@ -100,12 +100,12 @@ def check(
     )
     shows = loaded.redact.values == "show" or "values" not in loaded.redact.model_fields_set
     redacting, pass_at = redactor(loaded, show_values=shows), {one.revision: one.pass_at for one in made}
-    notebook = NotebookWriter(TrajectoryWriter(redacting, pass_at))
+    writer = TrajectoryWriter(redacting, pass_at)
     default = {one.name for one in made if one.is_default}
     trajectories = tuple(
         EvaluatedTrajectory(
             trajectory=scorecard.trajectory,
-            writer=notebook,
+            writer=writer,
             results=tuple(
                 CriterionResult.of(shown_verdict(one, redacting, pass_at), is_default=one.criterion in default)
                 for one in scorecard.results
@@ -113,7 +113,7 @@ def check(
         )
         for scorecard in scorecards(requests(source), offline_pipeline(loaded, made))
     )
-    return Evaluation(trajectories=trajectories, criteria=tuple(one.name for one in made), writer=notebook)
+    return Evaluation(trajectories=trajectories, criteria=tuple(one.name for one in made), writer=writer)
 
 
 def _by_kind(criteria: object) -> tuple[list[str], list[Criterion]]:

@@ -16,39 +16,6 @@ _MAX_TRAJECTORIES, _MAX_OPEN, _CALLS = 20, 3, 50
 _MAX_CALLS_NAMED = 10
 
 
-class NotebookWriter:
-    """Writes the trajectories of one evaluation."""
-
-    def __init__(self, writer: TrajectoryWriter) -> None:
-        self._writer = writer
-
-    def html(self, title: str, parts: "Sequence[EvaluatedTrajectory]", *, passed: bool, note: str = "") -> str:
-        """Write trajectories below a title; those that did not pass come first, and the first ones are open."""
-        first = sorted(parts, key=lambda part: part.passed)[:_MAX_TRAJECTORIES]
-        content = Templates().fragment(
-            "notebook.html",
-            title=title,
-            note=note,
-            passed=passed,
-            trajectories=[self._shown(part, is_open=number < _MAX_OPEN) for number, part in enumerate(first)],
-            more=len(parts) - len(first),
-        )
-        return f'<div class="toolgauge"><style>{static_file("notebook.css").decode()}</style>\n{content}</div>'
-
-    def _shown(self, part: "EvaluatedTrajectory", *, is_open: bool) -> dict[str, object]:
-        names = [call.name for call in part.trajectory.calls[:_MAX_CALLS_NAMED]]
-        more = len(part.trajectory.calls) - len(names)
-        results = [result.verdict.result for result in part.results]
-        return {
-            "trajectory": part.trajectory,
-            "shown": self._writer.shown(part.trajectory, results, per_page=_CALLS),
-            "calls": ", ".join([*names, f"and {more} more"] if more else names) or "no calls",
-            "passed": part.passed,
-            "is_open": is_open and (not part.passed or len(part.trajectory.calls) <= _MAX_CALLS_NAMED),
-            "prefix": f"tg-{part.trajectory.trace_id[:16]}-",
-        }
-
-
 _MAX_COMPARED, _MAX_NAMED = 5, 20
 _FAILED = ("fail", "error")
 
@@ -66,7 +33,7 @@ class CriterionResult:
     # The judged call; `None` where the trajectory was judged.
     call: ToolCall | None
     outcome: OutcomeWord
-    # The score in [0, 1]; `None` where there is none, for this reason: a word of a closed list, or the error's type.
+    # The score in [0, 1], or `None` and the reason: a word of a closed list, or the error's type.
     value: float | None
     reason: str | None
     # What and why, without values, and what differed: `where`, `rule`, `expected`, `actual`.
@@ -79,22 +46,13 @@ class CriterionResult:
     def of(cls, verdict: ShownVerdict, *, is_default: bool) -> Self:
         """Read a verdict."""
         one = verdict.result
-        return cls(
-            *(one.criterion, one.revision, one.evaluator, one.level, one.enforce, one.call),
-            *(
-                verdict.word,
-                verdict.value,
-                verdict.reason,
-                verdict.explanation,
-                verdict.differences,
-                verdict,
-                is_default,
-            ),
-        )
+        judged = (one.criterion, one.revision, one.evaluator, one.level, one.enforce, one.call)
+        outcome = (verdict.word, verdict.value, verdict.reason, verdict.explanation, verdict.differences)
+        return cls(*judged, *outcome, verdict, is_default)
 
     @property
     def passed(self) -> bool | None:
-        """Whether it passed; `None` where there was nothing to judge. An error of the evaluation is no pass."""
+        """Whether it passed; `None` where there was nothing to judge. An error of the evaluation does not pass."""
         return None if self.outcome == "not_evaluated" else self.outcome == "pass"
 
     @property
@@ -124,7 +82,7 @@ class EvaluatedTrajectory:
 
     trajectory: Trajectory
     results: Results
-    writer: NotebookWriter = field(repr=False, compare=False)
+    writer: TrajectoryWriter = field(repr=False, compare=False)
 
     @property
     def passed(self) -> bool:
@@ -149,7 +107,7 @@ class EvaluatedTrajectory:
         return "\n".join((head, *(f"  {result}" for result in self.results)))
 
     def _repr_html_(self) -> str:
-        return self.writer.html(_counts(self.results), [self], passed=self.passed, note=_note(self.results))
+        return _html(self.writer, _counts(self.results), [self], self.passed, _note(self.results))
 
     def __repr__(self) -> str:
         return f"<EvaluatedTrajectory {self.trajectory.trace_id} {_counts(self.results)}>"
@@ -164,7 +122,7 @@ class Evaluation:
 
     trajectories: tuple[EvaluatedTrajectory, ...]
     criteria: tuple[str, ...]
-    writer: NotebookWriter = field(repr=False, compare=False)
+    writer: TrajectoryWriter = field(repr=False, compare=False)
 
     @property
     def results(self) -> Results:
@@ -184,7 +142,7 @@ class Evaluation:
         return _why(self.results)
 
     def of(self, criterion: str) -> Results:
-        """Return the results of one criterion; raise `KeyError` where there is no such criterion."""
+        """Return the results of one criterion; raise `KeyError` for an unknown criterion."""
         if criterion not in self.criteria:
             meant = get_close_matches(criterion, self.criteria, n=1) or [", ".join(sorted(self.criteria))]
             raise KeyError(f"no criterion called `{criterion}`; there is {meant[0]}")
@@ -207,7 +165,7 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         note = _note(self.results) if self.trajectories else self.why
-        return self.writer.html(self._totals(), self.trajectories, passed=self.passed, note=note)
+        return _html(self.writer, self._totals(), self.trajectories, self.passed, note)
 
     def __repr__(self) -> str:
         return f"<Evaluation {self._head()}>"
@@ -221,7 +179,7 @@ class Evaluation:
 
 
 def _note(results: Sequence[CriterionResult]) -> str:
-    """Explain what has not passed although nothing failed: no table shows that."""
+    """Explain why nothing passed although nothing failed: no table shows that."""
     return "" if any(result.outcome in _FAILED for result in results) else _why(results)
 
 
@@ -243,3 +201,33 @@ def _why(results: Sequence[CriterionResult]) -> str:
     reasons = Counter(result.reason for result in deciding if result.reason)
     unscored = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
     return "nothing was scored, so that nothing could pass" + (f" (not evaluated: {unscored})" if unscored else "")
+
+
+def _html(writer: TrajectoryWriter, title: str, parts: Sequence[EvaluatedTrajectory], passed: object, note: str) -> str:
+    """Write trajectories below a title; failed ones come first, and the first few are open."""
+    first = sorted(parts, key=lambda part: part.passed)[:_MAX_TRAJECTORIES]
+    trajectories: list[dict[str, object]] = []
+    for number, part in enumerate(first):
+        calls = [call.name for call in part.trajectory.calls]
+        more = len(calls) - _MAX_CALLS_NAMED
+        named = ", ".join([*calls[:_MAX_CALLS_NAMED], *([f"and {more} more"] if more > 0 else [])])
+        results = [result.verdict.result for result in part.results]
+        trajectories.append(
+            {
+                "trajectory": part.trajectory,
+                "shown": writer.shown(part.trajectory, results, per_page=_CALLS),
+                "calls": named or "no calls",
+                "passed": part.passed,
+                "is_open": number < _MAX_OPEN and (not part.passed or more <= 0),
+                "prefix": f"tg-{part.trajectory.trace_id[:16]}-",
+            }
+        )
+    content = Templates().fragment(
+        "notebook.html",
+        title=title,
+        note=note,
+        passed=passed,
+        trajectories=trajectories,
+        more=len(parts) - len(first),
+    )
+    return f'<div class="toolgauge"><style>{static_file("notebook.css").decode()}</style>\n{content}</div>'

@@ -31,7 +31,7 @@ ExpectedCalls: TypeAlias = Sequence["str | Mapping[str, object] | Sequence[str |
 
 
 class Criterion:
-    """A criterion: the arguments are the keys of a criteria file, `parameters` those of an evaluator given by its name.
+    """A criterion: the arguments are the keys of a criteria file, `parameters` belong to an evaluator given by its name.
 
     `reference` names a file relative to the working directory. Raises `ConfigError` for what a file could not have either.
     """
@@ -83,7 +83,7 @@ class Criterion:
 
     @property
     def revision(self) -> str:
-        """What it means, in 12 characters: the same criterion in a file has the same."""
+        """A digest of its meaning, in 12 characters: the same criterion in a file has the same."""
         return self._revision
 
     @property

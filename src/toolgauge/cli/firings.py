@@ -30,7 +30,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
-from toolgauge.report.findings import Summary
+from toolgauge.report.findings import ResultSummary
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
@@ -85,7 +85,7 @@ class Firings(View):
         self._backtest.add(scorecard)
         return ()
 
-    def end(self, summary: Summary, unmatched: UnmatchedCriteria) -> int:
+    def end(self, summary: ResultSummary, unmatched: UnmatchedCriteria) -> int:
         """Print the report, and return the number of runs."""
         del summary
         self.check_runs(self._backtest.trajectories)

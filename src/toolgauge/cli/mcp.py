@@ -37,7 +37,7 @@ def command(
 
     with mcp_extra("toolgauge mcp"):
         from toolgauge.mcp_server.stdio_server import serve
-    from toolgauge.mcp_server.answers_to_questions import Answers
+    from toolgauge.mcp_server.answers_to_questions import ToolAnswers
     from toolgauge.mcp_server.readable_files import ReadableFiles
     from toolgauge.mcp_server.scored_recordings import ScoringFiles
 
@@ -49,4 +49,4 @@ def command(
             "waiting for a client on standard input, which is a terminal: clients start this command themselves",
             err=True,
         )
-    serve(Answers(ReadableFiles(recordings), scoring))
+    serve(ToolAnswers(ReadableFiles(recordings), scoring))

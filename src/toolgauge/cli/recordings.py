@@ -20,7 +20,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.report.findings import FAIL_ON, Gate, Report, ScorecardRows, Summary
+from toolgauge.report.findings import FAIL_ON, Gate, Report, ResultSummary, ScorecardRows
 from toolgauge.report.json_objects import result_objects, verdict_objects
 from toolgauge.report.run_failures import Baseline, Exemptions
 from toolgauge.report.streams import echo, echo_fitted, is_terminal
@@ -52,7 +52,7 @@ class View:
         del scorecard
         return ()
 
-    def end(self, summary: Summary, unmatched: UnmatchedCriteria) -> int:
+    def end(self, summary: ResultSummary, unmatched: UnmatchedCriteria) -> int:
         """Print the end, and return the number of runs."""
         del unmatched
         return summary.runs
@@ -74,7 +74,7 @@ def check_recordings(asked: Asked, reports: Reports, baseline: Baseline | None) 
     gate = _gate(asked, criteria)
     keys = [one.reference.key for one in criteria if isinstance(one.reference, Lookup)]
     exemptions = Exemptions(redacting, baseline, only_proved=asked.proved, case_keys=keys)
-    summary, rows = Summary(criteria), ScorecardRows(redacting, exemptions.case_of)
+    summary, rows = ResultSummary(criteria), ScorecardRows(redacting, exemptions.case_of)
     unmatched, lost = UnmatchedCriteria(tuple(map(register, criteria))), list[str]()
     with (
         html_document(asked, config, criteria) as add_to_document,
@@ -184,7 +184,7 @@ class Results(View):
             yield self._style.head(trajectory_head(scorecard.trajectory))
             yield from map(self._text.result, scorecard.results)
 
-    def end(self, summary: Summary, unmatched: UnmatchedCriteria) -> int:
+    def end(self, summary: ResultSummary, unmatched: UnmatchedCriteria) -> int:
         """Print the table; with --json, on standard error."""
         without = unmatched.so_far()
         table = [*summary.lines({one.criterion.name for one in without}, terminal_style(err=self._as_json))]
@@ -224,7 +224,7 @@ class Verdicts(View):
             objects = verdict_objects(card, self._redactor, self._pass_at)
             yield from map(json.dumps, objects) if self.asked.as_json else self._text.explained(card)
 
-    def end(self, summary: Summary, unmatched: UnmatchedCriteria) -> int:
+    def end(self, summary: ResultSummary, unmatched: UnmatchedCriteria) -> int:
         """Print the counts of each criterion; raise `RecordingError` where no run counts."""
         if not summary.runs and self.asked.trace_id is not None:
             text = f"no trajectory of trace `{printable(self.asked.trace_id)}`"
@@ -240,7 +240,7 @@ class Verdicts(View):
         return summary.runs
 
 
-def _counted(summary: Summary) -> str:
+def _counted(summary: ResultSummary) -> str:
     return ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
 
 

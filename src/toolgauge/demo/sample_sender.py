@@ -1,6 +1,6 @@
 """A sample sender, `python -m toolgauge.demo.sample_sender`: drawn conversations over OTLP/gRPC, a healthy release, then a worse one.
 
-For trying dashboards and alerts out: what it sends is recorded traffic, drawn again and again (`drawing`).
+For trying dashboards and alerts out: it draws recorded traffic again and again (`drawing`).
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

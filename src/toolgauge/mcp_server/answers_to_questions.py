@@ -43,7 +43,7 @@ from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.explanations import live_outcome
 from toolgauge.report.terminal import counted, printable
-from toolgauge.report.trajectory_rows import MAX_TEXT, Filters
+from toolgauge.report.trajectory_rows import MAX_TEXT, TrajectoryFilters
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.trajectory_store import KeptTrajectory
 
@@ -170,14 +170,14 @@ def _begins(trajectory: Trajectory, asked: str) -> bool:
     return trajectory.trace_id.startswith(asked) or (trajectory.conversation_id or "").lower().startswith(asked)
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ToolAnswer(Struct, frozen=True, kw_only=True):
     """The answer of a tool."""
 
     text: str
     json: JsonObject
 
 
-class Answers:
+class ToolAnswers:
     """Answers questions about the files that may be read. Any thread may ask."""
 
     def __init__(self, files: ReadableFiles, scoring: ScoringFiles, max_trajectories: int = MAX_TRAJECTORIES) -> None:
@@ -186,16 +186,16 @@ class Answers:
         self._recordings = ScoredRecordings(max_trajectories)
         self._lock = Lock()
 
-    def recordings(self, question: ListRecordings, work: Work) -> Answer:
+    def recordings(self, question: ListRecordings, work: Work) -> ToolAnswer:
         """List the files that may be read."""
         del question, work
         found, more = self._files.newest()
         answer: JsonObject = {"recordings": [one._asdict() for one in found], "more": more}
         lines = [f"{counted(len(found) + more, 'recording')}, the newest first"]
         lines += [f"{one.recording}  {one.bytes:,} bytes  {one.modified}" for one in found]
-        return Answer(text=joined(lines), json=as_json(answer))
+        return ToolAnswer(text=joined(lines), json=as_json(answer))
 
-    def trajectories(self, question: ListTrajectories, work: Work) -> Answer:
+    def trajectories(self, question: ListTrajectories, work: Work) -> ToolAnswer:
         """List trajectories with their worst results."""
         names = question.model_dump(include={"outcome", "service", "version", "agent", "tool", "criterion"})
         with self._lock:
@@ -203,14 +203,14 @@ class Answers:
             answer, lines = trajectory_list(
                 self._files.name_of(question.recording),
                 scored,
-                Filters(**names, q=question.id),
+                TrajectoryFilters(**names, q=question.id),
                 order=question.order,
                 offset=question.offset,
                 limit=question.limit,
             )
         return _answer(lines, answer, work, scored.scoring.redactor.masked)
 
-    def failure(self, question: ExplainFailure, work: Work) -> Answer:
+    def failure(self, question: ExplainFailure, work: Work) -> ToolAnswer:
         """Explain why one run failed."""
         with self._lock:
             scored = self._scored(question, work)
@@ -226,7 +226,7 @@ class Answers:
         )
         return _answer(lines, answer, work, scored.scoring.redactor.masked)
 
-    def comparison(self, question: CompareRecordings, work: Work) -> Answer:
+    def comparison(self, question: CompareRecordings, work: Work) -> ToolAnswer:
         """Compare two recordings as `toolgauge compare` does."""
         observations = Observations()
         with self._lock:
@@ -248,7 +248,7 @@ class Answers:
         decisive = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
         return _answer([*words, *notes, *table_lines(replace(compared, streams=tuple(decisive)))], answer, work)
 
-    def suggestion(self, question: SuggestCriteria, work: Work) -> Answer:
+    def suggestion(self, question: SuggestCriteria, work: Work) -> ToolAnswer:
         """Make criteria of recorded runs."""
         files = self._files.files_of(question.recording)
         labels = self._files.path_of(question.labels) if question.labels else None
@@ -268,7 +268,7 @@ class Answers:
             lines.append(f"{total - kept} more have no room here: `toolgauge learn FILE -o envelope.yaml` has all")
         found: JsonObject = {"yaml": text, "criteria": kept, "more_criteria": total - kept, "notes": [*notes]}
         answer = _answer(lines, found, work)
-        return Answer(text=f"{answer.text}\n{answer.json['yaml']}", json=answer.json)
+        return ToolAnswer(text=f"{answer.text}\n{answer.json['yaml']}", json=answer.json)
 
     def _learned(self, files: tuple[str, ...], labels: Path | None, min_runs: int, work: Work) -> tuple[str, list[str]]:
         """Learn criteria from usual runs, as `toolgauge learn` does; return the file and notes on it."""
@@ -308,7 +308,7 @@ class Answers:
         notes.append("calls that change state are expected; comments name what was left free, and why")
         return "".join(f"{line}\n" for line in criteria_lines(found, None)), notes
 
-    def diagnosis(self, question: DiagnoseRecording, work: Work) -> Answer:
+    def diagnosis(self, question: DiagnoseRecording, work: Work) -> ToolAnswer:
         """Find the facts that producers leave out, as `toolgauge doctor` does."""
         files = self._files.files_of(question.recording)
         tally = Tally()
@@ -350,7 +350,7 @@ class Answers:
         wanted = question.trajectory
         if not wanted:
             for outcome in ("failed", "error"):
-                filters = Filters(outcome=outcome, criterion=question.criterion)
+                filters = TrajectoryFilters(outcome=outcome, criterion=question.criterion)
                 if (found := next((one for one in scored.kept if filters.matches(one)), None)) is not None:
                     return found
             under = f" under `{cut(question.criterion, _ID)}`" if question.criterion else ""
@@ -377,7 +377,7 @@ class Answers:
         return found
 
 
-def _answer(lines: Iterable[str], answer: JsonObject, work: Work, masked: Callable[[str], str] = str) -> Answer:
+def _answer(lines: Iterable[str], answer: JsonObject, work: Work, masked: Callable[[str], str] = str) -> ToolAnswer:
     """Add the damaged files, which the answer leaves out."""
     reasons = [*work.unread.items()]
     unread: list[Json] = [{"recording": file, "reason": reason} for file, reason in reasons[:_MAX_UNREAD]]
@@ -387,4 +387,4 @@ def _answer(lines: Iterable[str], answer: JsonObject, work: Work, masked: Callab
         notes.append(f"nor is anything of {more} more files")
     answer |= {"unread": unread, "more_unread": more}
     # Made printable first, as masking would replace characters that act by spaces, unseen.
-    return Answer(text=joined([*notes, *(masked(printable(line)) for line in lines)]), json=as_json(answer, masked))
+    return ToolAnswer(text=joined([*notes, *(masked(printable(line)) for line in lines)]), json=as_json(answer, masked))

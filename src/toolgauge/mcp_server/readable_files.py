@@ -1,4 +1,4 @@
-"""The files that a client may read: recordings named at the start, and those in directories named there.
+"""The files that a client may read: recordings named at the start, and recordings in directories named there.
 
 A model may have written a path. It is resolved first, links included; outside, it is refused unopened, found or not.
 """
@@ -106,7 +106,7 @@ class ReadableFiles:
             raise RecordingError(f"`{shown}` is no path") from error
         if found is not None:
             return found
-        # A path that leads outside is no hint at what is there.
+        # The answer for a path outside does not tell whether it exists.
         if self._is_inside(places[0]):
             raise RecordingError(f"no such file: `{shown}`", hint=self._hint(text))
         raise RecordingError(
@@ -142,7 +142,7 @@ class ReadableFiles:
 
 
 def _walk(root: Path) -> Iterator[Path]:
-    """Yield files, in hidden directories and in those of packages none."""
+    """Yield files, except in hidden directories and directories of packages."""
     for place, directories, names in os.walk(root):
         directories[:] = [name for name in directories if not name.startswith(".") and name not in _SKIPPED]
         yield from (Path(place, name) for name in names)

@@ -1,4 +1,4 @@
-"""Answers about the runs of a recording: a list of them, and why one failed, in the words of `toolgauge check`."""
+"""Answers about the runs of a recording: a list, and why one failed, in the words of `toolgauge check`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, cut, within_room
-from toolgauge.mcp_server.scored_recordings import ScoredRecording, Scoring
+from toolgauge.mcp_server.scored_recordings import LoadedScoring, ScoredRecording
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import MEANINGS, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
@@ -18,7 +18,7 @@ from toolgauge.report.json_objects import judged_call, verdict_objects
 from toolgauge.report.producer_advice import advice
 from toolgauge.report.terminal import counted
 from toolgauge.report.text import TextWriter
-from toolgauge.report.trajectory_rows import Filters, TrajectoryRow, row
+from toolgauge.report.trajectory_rows import TrajectoryFilters, TrajectoryRow, row
 from toolgauge.score.origins.value_origin import failing_chains
 
 _MAX_NAMED = 40
@@ -33,7 +33,7 @@ _NOT_WHOLE = "what judges the run as a whole was not evaluated, as spans of it m
 def trajectory_list(
     name: str,
     scored: ScoredRecording,
-    filters: Filters,
+    filters: TrajectoryFilters,
     *,
     order: Literal["failed_first", "newest_first"],
     offset: int,
@@ -93,9 +93,9 @@ def trajectory_list(
 
 
 def failure_report(
-    name: str, kept: Scorecard, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
+    name: str, kept: Scorecard, scoring: LoadedScoring, *, criterion: str | None, call: int | None, other_failed: int
 ) -> tuple[JsonObject, Iterator[str]]:
-    """Explain one trajectory, under one criterion or all, with the calls around the one with this number, counted from 1."""
+    """Explain one trajectory, under one criterion or all, with the calls around call number `call`, counted from 1."""
     trajectory, redactor, calls = kept.trajectory, scoring.redactor, kept.trajectory.calls
     results = tuple(result for result in kept.results if criterion in (None, result.criterion))
     failed = sorted(failures(results), key=lambda result: result.enforce == "shadow")
@@ -162,7 +162,7 @@ def _run_lines(kept: Scorecard, described: TrajectoryRow, redactor: Redactor) ->
         yield f"{message.role}: {cut(redactor.masked(message.text, _MESSAGE_LENGTH), _MESSAGE_LENGTH)}"
 
 
-def _verdicts(kept: Scorecard, failed: Sequence[Result], scoring: Scoring) -> Iterator[JsonObject]:
+def _verdicts(kept: Scorecard, failed: Sequence[Result], scoring: LoadedScoring) -> Iterator[JsonObject]:
     card = Scorecard(trajectory=kept.trajectory, results=tuple(failed), scored_at_ns=kept.scored_at_ns)
     for one, found in zip(failed, verdict_objects(card, scoring.redactor, scoring.pass_at), strict=True):
         found.pop("calls", None)

@@ -1,6 +1,6 @@
 """Recordings, scored once: a second question about the same files and criteria is answered from memory.
 
-Memory is bounded and holds failed trajectories first; figures count all of them. Changed files are read again.
+Memory is bounded and holds failed trajectories first; figures count all. Changed files are read again.
 """
 
 import os
@@ -18,7 +18,7 @@ from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import RecordedRequest, read, scorecards
-from toolgauge.report.findings import Summary
+from toolgauge.report.findings import ResultSummary
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.criteria_factory import EvaluatorFiles, evaluator_files, load_for_replay
@@ -27,7 +27,7 @@ from toolgauge.web.trajectory_store import KeptTrajectory, TrajectoryStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scoring:
+class LoadedScoring:
     """How recordings are scored."""
 
     config: Config
@@ -61,24 +61,24 @@ class ScoringFiles:
         """The Python files whose evaluators run."""
         return evaluator_files(self._known[1].criteria)
 
-    def load(self) -> Scoring:
+    def load(self) -> LoadedScoring:
         """Read the files again where they have changed; raise `ConfigError` with every problem found."""
         states = self._states()
         if self._known[0] != states:
             self._known = states, self._checked(self._loaded(self._overrides))
         return self._known[1]
 
-    def load_for_runs(self, scope: TrajectoryScope) -> Scoring:
+    def load_for_runs(self, scope: TrajectoryScope) -> LoadedScoring:
         """Return the same for runs of this scope, which are put together for it."""
         return self._checked(self._loaded(with_runs_put_together(scope, self._overrides)))
 
-    def _loaded(self, overrides: tuple[str, ...]) -> Scoring:
+    def _loaded(self, overrides: tuple[str, ...]) -> LoadedScoring:
         config, criteria = load_for_replay(
             self._config_paths, overrides, self._criteria_files, os.environ, evaluators=self._evaluators
         )
-        return Scoring(config=config, criteria=criteria, redactor=redactor(config))
+        return LoadedScoring(config=config, criteria=criteria, redactor=redactor(config))
 
-    def _checked(self, scoring: Scoring) -> Scoring:
+    def _checked(self, scoring: LoadedScoring) -> LoadedScoring:
         now = Sources(tuple(map(Path, evaluator_files(scoring.criteria))), ()).states()
         changed = next((path for path, state in now.items() if self._code.get(path) != state), None)
         if changed is not None:
@@ -138,11 +138,11 @@ class Work:
 
 
 class ScoredRecording:
-    """One recording with its results. `trajectories` counts all of them, `store` has as many as fit."""
+    """One recording with its results. `trajectories` counts all, `store` has as many as fit."""
 
-    def __init__(self, scoring: Scoring, max_trajectories: int = MAX_TRAJECTORIES) -> None:
+    def __init__(self, scoring: LoadedScoring, max_trajectories: int = MAX_TRAJECTORIES) -> None:
         self.scoring = scoring
-        self.summary = Summary(scoring.criteria)
+        self.summary = ResultSummary(scoring.criteria)
         self.store = TrajectoryStore(max_trajectories, MAX_BYTES)
         self.trajectories = 0
         self.unread: dict[str, str] = {}
@@ -163,7 +163,7 @@ class ScoredRecording:
 
     @property
     def kept(self) -> list[KeptTrajectory]:
-        """The trajectories that there is room for, those that failed first, each group from the newest on."""
+        """The trajectories with room, failed ones first, each group from the newest to the oldest."""
         return sorted(self.store.newest(), key=lambda one: (not one.is_failed, -one.trajectory.end_ns))
 
     @property
@@ -181,7 +181,7 @@ class ScoredRecordings:
             OrderedDict()
         )
 
-    def scored(self, files: tuple[str, ...], scoring: Scoring, work: Work) -> ScoredRecording:
+    def scored(self, files: tuple[str, ...], scoring: LoadedScoring, work: Work) -> ScoredRecording:
         """Return a recording as it is now, from memory where neither files nor criteria have changed."""
         try:
             states = tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in (Path(file).stat() for file in files))
@@ -193,7 +193,7 @@ class ScoredRecordings:
             self._known[files] = known
             work.unread |= known[1].unread
             return known[1]
-        # The room of the one that gives way is free while the next one is read.
+        # The oldest gives way before the next is read, so that both never take memory together.
         while len(self._known) >= _MAX_RECORDINGS:
             self._known.popitem(last=False)
         found = ScoredRecording(scoring, self._max_trajectories)
@@ -203,7 +203,7 @@ class ScoredRecordings:
         self._known[files] = states, found
         return found
 
-    def results(self, files: tuple[str, ...], scoring: Scoring, work: Work) -> Iterator[Scorecard]:
+    def results(self, files: tuple[str, ...], scoring: LoadedScoring, work: Work) -> Iterator[Scorecard]:
         """Yield all results of a recording, kept or not."""
         found = self.scored(files, scoring, work)
         if not found.is_whole:
@@ -213,6 +213,6 @@ class ScoredRecordings:
             yield Scorecard(trajectory=kept.trajectory, results=kept.results, scored_at_ns=kept.scored_at_ns)
 
 
-def scored_requests(files: Sequence[str], scoring: Scoring, work: Work) -> Iterator[Scorecard]:
+def scored_requests(files: Sequence[str], scoring: LoadedScoring, work: Work) -> Iterator[Scorecard]:
     """Score a recording, and keep nothing."""
     return scorecards(work.requests(files), offline_pipeline(scoring.config, scoring.criteria))

@@ -20,7 +20,7 @@ from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-Request: TypeAlias = ExportTraceServiceRequest | ExportLogsServiceRequest
+ExportRequest: TypeAlias = ExportTraceServiceRequest | ExportLogsServiceRequest
 _SpanId: TypeAlias = tuple[int, int]
 
 
@@ -93,7 +93,7 @@ class Collection:
         """How much was collected: it grows with every span and record."""
         return len(self._spans) + len(self._records)
 
-    def requests(self, attributes: Mapping[str, str]) -> Iterator[Request]:
+    def requests(self, attributes: Mapping[str, str]) -> Iterator[ExportRequest]:
         """Encode the collected spans and records, with attributes set on their resources."""
         if self._spans:
             traces = encode_spans(self.spans)
@@ -102,7 +102,7 @@ class Collection:
         # A thread of an earlier test may still write; records outside of any trace hold no tool call.
         records = [record for record in tuple(self._records) if record.log_record.trace_id in self._traces]
         if records:
-            logs = encode_logs(records)  # pyright: ignore[reportArgumentType] - it has what is encoded
+            logs = encode_logs(records)  # pyright: ignore[reportArgumentType] - it has the encoded fields
             _set(logs, attributes)
             yield logs
 
@@ -115,11 +115,11 @@ class Collector:
         self._known: WeakSet[object] = WeakSet()
 
     def begin(self) -> Collection:
-        """Collect for a test from now on, also from the global providers, which are set where there are none."""
+        """Collect for a test from now on, also from the global providers, which are set if missing."""
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-            # Whatever `OTEL_TRACES_SAMPLER` samples in production: tests look at every run.
+            # Tests look at every run, even where `OTEL_TRACES_SAMPLER` samples few in production.
             trace.set_tracer_provider(TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False))
-        # The API's own stands in until one is set, and is no part of its public names.
+        # The API's placeholder, until a provider is set; its class is not public.
         if type(get_logger_provider()).__name__ == "ProxyLoggerProvider":
             set_logger_provider(LoggerProvider(shutdown_on_exit=False))
         self.collect(trace.get_tracer_provider())
@@ -180,7 +180,7 @@ def _span_id(span: ReadableSpan) -> _SpanId:
     return (context.trace_id, context.span_id)
 
 
-def _set(request: Request, attributes: Mapping[str, str]) -> None:
+def _set(request: ExportRequest, attributes: Mapping[str, str]) -> None:
     of = request.resource_spans if isinstance(request, ExportTraceServiceRequest) else request.resource_logs
     for resource in (each.resource.attributes for each in of):
         kept = [attribute for attribute in resource if attribute.key not in attributes]

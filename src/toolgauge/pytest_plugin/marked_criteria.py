@@ -13,7 +13,7 @@ from toolgauge.api.evaluation import Evaluation
 from toolgauge.api.written_criterion import Criterion as WrittenCriterion
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError
-from toolgauge.pytest_plugin.collector import Request
+from toolgauge.pytest_plugin.collector import ExportRequest
 from toolgauge.score.criterion import Criterion, Lookup, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.criteria_factory import load_for_replay
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 class TestSettings:
     """How the spans of a test are scored. `criteria` are files and, as they were written, criteria."""
 
-    __test__ = False  # no class of tests, whatever its name begins with
+    __test__ = False  # not a class of tests, despite its name
 
     criteria: tuple[object, ...]
     config: tuple[Path, ...]
@@ -41,7 +41,7 @@ class TestSettings:
 
 
 def settings_of(item: pytest.Item) -> TestSettings:
-    """Read the marks of a test, those of its class and module included; raise `UsageError` for a wrong one."""
+    """Read the marks of a test, also of its class and module; raise `UsageError` for a wrong one."""
     # The module's come before the class's and the test's own, whose files and attributes are the last word.
     marks = [_Mark(mark, item.path.parent) for mark in reversed([*item.iter_markers("toolgauge")])]
     attributes = {TEST_KEY: item.nodeid}
@@ -125,7 +125,7 @@ class LoadedCriteria:
         return frozenset(one.reference.key for one in self.criteria if isinstance(one.reference, Lookup))
 
     def named(self, names: Sequence[str]) -> tuple[Criterion, ...]:
-        """Return criteria by their names; raise `ConfigError` where there is none of a name."""
+        """Return criteria by their names; raise `ConfigError` for an unknown name."""
         known = {criterion.name: criterion for criterion in self.criteria}
         unknown = next((name for name in names if name not in known), None)
         if unknown is not None:
@@ -133,7 +133,7 @@ class LoadedCriteria:
             raise ConfigError(message, hint=suggestion(unknown, known))
         return tuple(known[name] for name in names)
 
-    def evaluate(self, requests: Iterable[Request]) -> Evaluation:
+    def evaluate(self, requests: Iterable[ExportRequest]) -> Evaluation:
         """Score the requests of a test."""
         return check(tuple(requests), self._given, config=self._settings.config, overrides=self._settings.overrides)
 

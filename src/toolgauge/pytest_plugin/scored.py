@@ -25,7 +25,7 @@ from toolgauge.model.outcomes import MEANINGS, NotEvaluated, OutcomeWord
 from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.otlp.request import framed
-from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
+from toolgauge.pytest_plugin.collector import Collector, ExportRequest, obstacle
 from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings, settings_of
 from toolgauge.report.explanations import comparison, worst_result
 from toolgauge.report.findings import CriterionCounts, table_lines
@@ -38,7 +38,7 @@ from toolgauge.score.origins.value_origin import failing_chains
 from toolgauge.score.unmatched import Unmatched
 
 Shortcoming: TypeAlias = Literal["failed", "ended in an error", "could not be evaluated", "matched nothing"]
-# Another turn may have had nothing to judge; anything else that was not evaluated was there, and not seen.
+# Another turn may have had nothing to judge; any other reason means that something was not seen.
 _NOTHING_TO_JUDGE = ("no_calls", "nothing_expected")
 
 
@@ -50,26 +50,26 @@ _INDENT = "  "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
-    """A criterion that has not passed. `results` are those that show it, none where it matched nothing."""
+class FailedCriterion:
+    """A criterion that has not passed. `results` show it, and are empty where it matched nothing."""
 
     criterion: RegisteredCriterion
     shortcoming: Shortcoming
     results: tuple[CriterionResult, ...]
 
 
-def shortfalls_of(criteria: Sequence[RegisteredCriterion], evaluation: Evaluation) -> tuple[Shortfall, ...]:
+def shortfalls_of(criteria: Sequence[RegisteredCriterion], evaluation: Evaluation) -> tuple[FailedCriterion, ...]:
     """Look at criteria that have to pass, each for itself."""
     found = (_shortfall(one, evaluation.of(one.name)) for one in criteria)
     return tuple(one for one in found if one is not None)
 
 
-def shortfalls_of_all(criteria: Sequence[RegisteredCriterion], evaluation: Evaluation) -> tuple[Shortfall, ...]:
+def shortfalls_of_all(criteria: Sequence[RegisteredCriterion], evaluation: Evaluation) -> tuple[FailedCriterion, ...]:
     """Look at all criteria that decide; where no written one was scored, all of them fall short, else the default ones."""
     # A default criterion that every score passes decides nothing.
     live = [one for one in criteria if one.enforce == "live" and (one.pass_at > 0 or not one.is_default)]
     written = [one for one in live if not one.is_default]
-    found: list[Shortfall] = []
+    found: list[FailedCriterion] = []
     for criterion in live:
         results = evaluation.of(criterion.name)
         shortfall = _shortfall(criterion, results)
@@ -83,16 +83,18 @@ def shortfalls_of_all(criteria: Sequence[RegisteredCriterion], evaluation: Evalu
     return shortfalls_of(written or live, evaluation)
 
 
-def _shortfall(criterion: RegisteredCriterion, results: tuple[CriterionResult, ...]) -> Shortfall | None:
-    if not results:
-        return Shortfall(criterion=criterion, shortcoming="matched nothing", results=())
+def _shortfall(criterion: RegisteredCriterion, results: tuple[CriterionResult, ...]) -> FailedCriterion | None:
     failed = tuple(result for result in results if result.passed is False)
-    if failed:
-        is_error = all(result.outcome == "error" for result in failed)
-        return Shortfall(criterion=criterion, shortcoming="ended in an error" if is_error else "failed", results=failed)
     has_passed = any(result.passed for result in results)
-    unseen = tuple(result for result in results if _is_unseen(result) or not has_passed)
-    return Shortfall(criterion=criterion, shortcoming="could not be evaluated", results=unseen) if unseen else None
+    shown = failed or tuple(result for result in results if _is_unseen(result) or not has_passed)
+    shortcoming: Shortcoming = "could not be evaluated"
+    if not results:
+        shortcoming = "matched nothing"
+    elif failed:
+        shortcoming = "ended in an error" if all(result.outcome == "error" for result in failed) else "failed"
+    elif not shown:
+        return None
+    return FailedCriterion(criterion=criterion, shortcoming=shortcoming, results=shown)
 
 
 def _is_unseen(result: CriterionResult) -> bool:
@@ -100,14 +102,14 @@ def _is_unseen(result: CriterionResult) -> bool:
 
 
 def failure_text(
-    shortfalls: Sequence[Shortfall],
+    shortfalls: Sequence[FailedCriterion],
     evaluation: Evaluation,
     redactor: Redactor,
     unfinished: Sequence[str],
     unmatched: Sequence[Unmatched],
     case: str | None,
 ) -> str:
-    """Describe why criteria did not pass, on a first line for the summary of a test run; `case` is what was looked up."""
+    """Describe why criteria did not pass, on a first line for the summary of a test run; `case` was looked up."""
     text, first = TextWriter(redactor), shortfalls[0]
     gist = _why_unmatched(first, unmatched)
     worst = worst_result([one.verdict.result for each in shortfalls for one in each.results])
@@ -137,7 +139,7 @@ def failure_text(
 
 
 def in_order(evaluation: Evaluation) -> list[EvaluatedTrajectory]:
-    """Sort by their begin: those of one test close at the same moment."""
+    """Sort by their begin: all trajectories of one test close at the same moment."""
     return sorted(evaluation.trajectories, key=lambda one: one.trajectory.start_ns)
 
 
@@ -151,14 +153,14 @@ def nothing_collected(unfinished: Sequence[str], obstacle: str | None) -> str:
     return f"no spans were collected: nothing can be scored\n{_INDENT}{why}\n{_INDENT}{hint}"
 
 
-def _why_unmatched(shortfall: Shortfall, unmatched: Sequence[Unmatched]) -> str:
+def _why_unmatched(shortfall: FailedCriterion, unmatched: Sequence[Unmatched]) -> str:
     found = (one for one in unmatched if one.criterion.name == shortfall.criterion.name)
     whys = (f"it {one.description}: look at {one.keys}" for one in found)
     return next(whys, "it is for none of the trajectories of this test")
 
 
 def _shortfall_lines(
-    shortfall: Shortfall, unmatched: Sequence[Unmatched], case: str | None, text: TextWriter
+    shortfall: FailedCriterion, unmatched: Sequence[Unmatched], case: str | None, text: TextWriter
 ) -> Iterator[str]:
     if not shortfall.results:
         yield ""
@@ -200,8 +202,8 @@ LoadCriteria: TypeAlias = Callable[[TestSettings, Sequence[Criterion]], LoadedCr
 class Call:
     """One tool call as plain values.
 
-    `arguments` and `result` are what JSON they were, text where they are none, and `None` where the framework did not record
-    them. Calls of one `turn` were asked for together. `error` is what went wrong.
+    `arguments` and `result` are JSON, text where they could not be parsed, and `None` where the framework did not record
+    them. Calls of one `turn` were asked for together. `error` has the kind of error and its message.
     """
 
     name: str
@@ -252,7 +254,7 @@ class Scored:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The tool calls of all traces, those of one trace in the model's order."""
+        """The tool calls of all traces, within each trace in the model's order."""
         __tracebackhide__ = True
         return tuple(
             Call(
@@ -276,9 +278,9 @@ class Scored:
         return self._evaluate(())[2]
 
     def assert_passes(self, *criteria: str | Criterion) -> None:
-        """Fail the test unless these criteria have passed, of those in the test's files or written here.
+        """Fail the test unless these criteria, of the test's files or written here, have passed.
 
-        Without any, all criteria that decide have to pass. What could not be evaluated has not passed.
+        Without any, all criteria that decide have to pass. A criterion that could not be evaluated has not passed.
         """
         __tracebackhide__ = True
         loaded, wanted, evaluation = self._evaluate(criteria)
@@ -292,7 +294,7 @@ class Scored:
             unfinished, unmatched = self._collection.unfinished, loaded.unmatched(evaluation)
             raise AssertionError(failure_text(found, evaluation, loaded.redactor, unfinished, unmatched, self.case))
 
-    def recording(self) -> Iterator[Request]:
+    def recording(self) -> Iterator[ExportRequest]:
         """Encode the spans and records, with the case and the attributes of the test."""
         return self._collection.requests(self._attributes(()))
 
@@ -334,7 +336,7 @@ def file_name(node_id: str) -> str:
     return name.lstrip(".-") + _ENDING
 
 
-def write_recording(directory: Path, node_id: str, requests: Iterable[Request]) -> None:
+def write_recording(directory: Path, node_id: str, requests: Iterable[ExportRequest]) -> None:
     """Replace the recording of a test, readable by its owner only; without requests it has no file. Raise `OSError`."""
     recording = b"".join(
         framed("traces" if isinstance(request, ExportTraceServiceRequest) else "logs", request.SerializeToString())
@@ -357,16 +359,8 @@ def write_recording(directory: Path, node_id: str, requests: Iterable[Request]) 
 
 # The attribute of a test's last report that has them; `hooks` looks for it by its name, without importing this.
 RESULTS = "toolgauge"
-# Criterion, outcome, score, and why there is none; no outcome where the criterion matched nothing.
+# Criterion, outcome, score, and the reason for a missing score; no outcome where the criterion matched nothing.
 Row: TypeAlias = tuple[str, OutcomeWord | None, float | None, str | None]
-
-
-def rows_of(criterion: str, results: Sequence[CriterionResult]) -> Iterator[Row]:
-    """Write the results of one criterion in one test."""
-    if not results:
-        yield criterion, None, None, None
-    for result in results:
-        yield criterion, result.outcome, result.value, result.reason
 
 
 def summary_lines(rows: Sequence[Row]) -> Iterator[str]:
@@ -384,7 +378,7 @@ _SCORED = pytest.StashKey[Scored]()
 
 
 def scored_tests(config: pytest.Config) -> "ScoredTests":
-    """Return the one of this run."""
+    """Return the plug-in of this run, made when first asked for."""
     plugin = config.pluginmanager.get_plugin(_PLUGIN)
     if isinstance(plugin, ScoredTests):
         return plugin
@@ -407,7 +401,7 @@ class ScoredTests:
         return scored
 
     def scored(self, item: pytest.Item) -> Scored:
-        """Return the one of a test; one that asks for its fixtures by name while it runs is not known before."""
+        """Return the `Scored` of a test, begun now if the test asks for its fixtures by name while it runs."""
         return item.stash[_SCORED] if _SCORED in item.stash else self.begin(item)
 
     @pytest.hookimpl(wrapper=True)
@@ -441,7 +435,11 @@ class ScoredTests:
         report = yield
         if call.when == "teardown" and _SCORED in item.stash:
             asserted = item.stash[_SCORED].asserted
-            setattr(report, RESULTS, [row for name, results in asserted.items() for row in rows_of(name, results)])
+            rows: list[Row] = []
+            for name, results in asserted.items():
+                rows.extend((name, one.outcome, one.value, one.reason) for one in results)
+                rows += () if results else ((name, None, None, None),)
+            setattr(report, RESULTS, rows)
             del item.stash[_SCORED]
         return report
 

@@ -1,7 +1,7 @@
-"""From scorecards to the catalogue of agents: what each is made with since when, its tools, and what a run that passed takes.
+"""Turns scorecards into the catalogue of agents: model, prompt and versions since when, tools, and the cost of a passed run.
 
-Names come from clients, so that their number is bounded: the one that was not used for longest gives way, and is counted. In
-words for a terminal and in Markdown they are escaped.
+Clients choose the names, so their number is bounded: the name unused for longest gives way, and is counted. Texts for a
+terminal and Markdown escape them.
 """
 
 from collections import deque
@@ -32,7 +32,7 @@ from toolgauge.watch.fingerprint import made_with
 MAX_VALUES = 50
 # A property with more values, such as a prompt that names the user, does not change: it differs from run to run.
 _MOST_CHANGES = 8
-# The times of a tool are those of its newest calls.
+# The times of a tool cover its newest calls.
 _MAX_TIMES = 200
 
 _Whose: TypeAlias = tuple[str, str, str]
@@ -59,7 +59,7 @@ class ContractChange(Struct, frozen=True, kw_only=True):
 
 
 class CataloguedTool(Struct, frozen=True, kw_only=True):
-    """A tool of an agent; times in seconds are those of its newest calls, `None` where not recorded."""
+    """A tool of an agent; times in seconds cover its newest calls, `None` where not recorded."""
 
     tool: str
     calls: int
@@ -117,7 +117,7 @@ class _Recent(dict[_K, _V]):
         self.dropped = 0
 
     def use(self, key: _K, make: Callable[[], _V]) -> _V:
-        """Return the entry of this key, a new one where there is none."""
+        """Return the entry of this key, made where it is missing."""
         entry = self.pop(key, None)
         if entry is None:
             entry = make()
@@ -178,6 +178,9 @@ class Catalogue:
                 agent.last_ns = max(agent.last_ns, now_ns)
             return agent
 
+        def seen(name: str, value: str) -> SeenValue:
+            return SeenValue(property=name, value=value, runs=0, first_seen_ns=now_ns, last_seen_ns=now_ns)
+
         found: dict[str | None, _Agent] = {}
         with self._lock:
             usage = self._usages.read(scorecard)
@@ -186,7 +189,7 @@ class Catalogue:
                 runs = agent_of(None)
                 runs.totals.add(usage)
                 for pair in made_with(trajectory).items():
-                    value = runs.values.use(pair, lambda pair=pair: _seen(pair, now_ns))
+                    value = runs.values.use(pair, lambda pair=pair: seen(*map(fit_label, pair)))
                     value.first_seen_ns = min(value.first_seen_ns, now_ns)
                     value.last_seen_ns = max(value.last_seen_ns, now_ns)
                     value.runs += 1
@@ -255,11 +258,6 @@ def _cut(name: str | None) -> str:
     return "" if name is None else fit_label(name)
 
 
-def _seen(pair: tuple[str, str], now_ns: int) -> SeenValue:
-    name, value = map(fit_label, pair)
-    return SeenValue(property=name, value=value, runs=0, first_seen_ns=now_ns, last_seen_ns=now_ns)
-
-
 def _agent(whose: _Whose, agent: _Agent) -> CataloguedAgent:
     service, environment, name = whose
     tools = [
@@ -301,12 +299,12 @@ _Name = Callable[[str], str]
 
 
 def passed_words(usage: RunSummary) -> tuple[str, str]:
-    """Return the words for runs that passed and for one of them: "succeeded" needs criteria of success in the configuration."""
+    """Return the words for runs that passed and for one such run: "succeeded" needs criteria of success in the configuration."""
     return ("succeeded", "a successful run") if usage.names_success else (_NO_FAULT, f"a run {_NO_FAULT}")
 
 
 def of_success(usage: RunSummary, measure: Measure) -> str:
-    """Write what a run that passed takes: failed runs count, and what was not recorded is no 0."""
+    """Write the cost of a run that passed: failed runs count, and an unrecorded measure is not 0."""
     value = usage.of_success.get(measure)
     if value is None:
         return f"none {passed_words(usage)[0]}" if usage.recorded.get(measure) else "not recorded"

@@ -97,7 +97,7 @@ _MAX_BRIEF_VALUE = 60
 FAILED: tuple[OutcomeWord, ...] = ("fail", "error")
 _WORST_FIRST: tuple[OutcomeWord, ...] = (*FAILED, "pass")
 _DEFAULT = "default."
-# Of the failures of one run, those that explain the others come first; criteria that a user wrote come before these.
+# Failures of one run that explain its others come first; criteria written by a user come before these.
 _CAUSES = (
     *("tool_contract", "arguments_schema", "known_tool", "one_effect", "grounded_arguments", "grounded_answer"),
     *("honest_answer", "error_handling", "tool_success", "repeated_calls", "run_completed"),

@@ -41,8 +41,7 @@ class CriterionCounts:
 
     def add(self, outcome: Outcome) -> None:
         """Count one outcome."""
-        value, reason = figure(outcome)
-        self.count(outcome_word(outcome), value, reason)
+        self.count(outcome_word(outcome), *figure(outcome))
 
     def count(self, word: OutcomeWord, value: float | None = None, reason: str | None = None) -> None:
         """Count one outcome that is known by its word, its score or the reason why it was not evaluated."""
@@ -69,7 +68,7 @@ class CriterionCounts:
         return ", ".join(f"{reason} {count}" for reason, count in self.reasons.most_common())
 
 
-class Summary:
+class ResultSummary:
     """Counts results by criterion, in the order of the criteria."""
 
     def __init__(self, criteria: Sequence[Criterion]) -> None:
@@ -77,7 +76,7 @@ class Summary:
             one.name: CriterionCounts(one.name, is_default=one.is_default, is_shadow=one.enforce == "shadow")
             for one in criteria
         }
-        # All runs, and those with a score.
+        # All runs, and all with a score.
         self.runs = self.judged = 0
 
     def add(self, scorecard: Scorecard) -> None:
@@ -140,16 +139,12 @@ class Finding:
     explanation: str = ""
     differences: tuple[str, ...] = ()
 
-    @property
-    def sentence(self) -> str:
-        """Describe the finding on one line."""
+    def sentence(self, length: int | None = None) -> str:
+        """Describe the finding on one line, in at most `length` characters with the cause at its end."""
         score = "" if self.value is None else f"{self.value:.3f}"
         head = " ".join(word for word in (self.tool, score or self.reason) if word)
-        return f"{head}: {self.explanation}" if self.explanation else head
-
-    def sentence_of(self, length: int) -> str:
-        """Describe the finding in at most `length` characters, with the cause at its end."""
-        return with_cause(self.sentence, length)
+        whole = f"{head}: {self.explanation}" if self.explanation else head
+        return whole if length is None else with_cause(whole, length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +171,7 @@ class Row:
 
     @property
     def problems(self) -> tuple[Finding, ...]:
-        """The findings that decided the outcome, before those that could not be evaluated."""
+        """The findings that decided the outcome, then findings that could not be evaluated."""
         return tuple(sorted(self.findings, key=lambda finding: finding.outcome == "not_evaluated"))
 
 
@@ -240,7 +235,7 @@ def joined(words: Collection[OutcomeWord]) -> OutcomeWord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class GateCheck:
     """A condition of the gate, as it was given, and its result."""
 
     condition: str
@@ -250,7 +245,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a report shows. `files` are what was read; `without_result` are criteria that judged nothing, and why;
+    """The content of a report. `files` were read; `without_result` are criteria that judged nothing, and why;
     `groups` the failed runs by kind.
     """
 
@@ -260,7 +255,7 @@ class Report:
     counts: Sequence[CriterionCounts] = ()
     without_result: Mapping[str, str] = field(default_factory=dict[str, str])
     groups: Sequence[FailureGroup] = ()
-    checks: Sequence[Check] = ()
+    checks: Sequence[GateCheck] = ()
     is_failed: bool = False
 
 
@@ -282,7 +277,7 @@ class Gate:
         """Whether there is any condition."""
         return bool(self.fail_on or self.fail_under)
 
-    def checks(self, counts: Sequence[CriterionCounts], without_result: Mapping[str, str]) -> Iterator[Check]:
+    def checks(self, counts: Sequence[CriterionCounts], without_result: Mapping[str, str]) -> Iterator[GateCheck]:
         """Check each condition; `without_result` has the criteria without a result, and the reasons."""
         live = [one for one in counts if not one.is_shadow]
         for word in FAIL_ON:
@@ -293,8 +288,8 @@ class Gate:
                 yield _mean(one, self.fail_under[one.name], without_result)
 
 
-def _outcomes(word: FailOn, live: Sequence[CriterionCounts], without_result: Mapping[str, str]) -> Check:
-    # A default criterion that finds nothing to look at (no failed call, no schema) is no fault of the run.
+def _outcomes(word: FailOn, live: Sequence[CriterionCounts], without_result: Mapping[str, str]) -> GateCheck:
+    # A default criterion that finds nothing to look at (no failed call, no schema) does not fail the run.
     looked_at = [one for one in live if not (word == "not_evaluated" and one.is_default)]
     found = {one.name: one.words[word] for one in looked_at if one.words[word]}
     if word == "not_evaluated":
@@ -305,26 +300,26 @@ def _outcomes(word: FailOn, live: Sequence[CriterionCounts], without_result: Map
         more = f", and {len(named) - _NAMED} more criteria" if len(named) > _NAMED else ""
         total = sum(found.values())
         head = f"{counted(total, 'result')} `{word}`: " if total else ""
-        return Check(condition=condition, passed=False, sentence=f"{head}{', '.join(named[:_NAMED])}{more}")
+        return GateCheck(condition=condition, passed=False, sentence=f"{head}{', '.join(named[:_NAMED])}{more}")
     scores = sum(one.scored for one in live)
     if not scores:
-        return Check(condition=condition, passed=False, sentence="nothing was scored, so that nothing could pass")
-    return Check(condition=condition, passed=True, sentence=f"no result is `{word}`; {counted(scores, 'score')}")
+        return GateCheck(condition=condition, passed=False, sentence="nothing was scored, so that nothing could pass")
+    return GateCheck(condition=condition, passed=True, sentence=f"no result is `{word}`; {counted(scores, 'score')}")
 
 
-def _mean(one: CriterionCounts, least: float, without_result: Mapping[str, str]) -> Check:
+def _mean(one: CriterionCounts, least: float, without_result: Mapping[str, str]) -> GateCheck:
     condition = f"--fail-under {one.name}={least:g}"
     if one.mean is None:
         why = without_result.get(one.name) or _unscored(one) or "has no result"
         sentence = f"`{one.name}` has no score to compare with {least:g}: {why}"
-        return Check(condition=condition, passed=False, sentence=sentence)
+        return GateCheck(condition=condition, passed=False, sentence=sentence)
     passed = one.mean >= least - _ROUNDING
     beside = f"; without a score: {_unscored(one)}" if _unscored(one) else ""
     short = f"{one.mean:.3f}"
     shown = short if (float(short) < least) == (one.mean < least - _ROUNDING) else f"{one.mean:.9g}"
     sentence = f"the mean of `{one.name}` is {shown} ({counted(one.scored, 'score')}{beside}), "
     sentence += f"{'not ' if passed else ''}under {least:g}"
-    return Check(condition=condition, passed=passed, sentence=sentence)
+    return GateCheck(condition=condition, passed=passed, sentence=sentence)
 
 
 def _unscored(one: CriterionCounts) -> str:

@@ -103,7 +103,7 @@ def _call_object(call: ToolCall) -> JsonObject:
 
 
 def content_of(content: Content) -> tuple[Json, str]:
-    """Return a value, or the text of an unparsed one, and its state: `recorded`, or why there is none."""
+    """Return a value, or the text of an unparsed one, and its state: `recorded`, or the reason why it is missing."""
     match content:
         case Recorded(value=value):
             return value, "recorded"

@@ -61,12 +61,12 @@ def _case(suite: ET.Element, row: Row, name: str) -> None:
         case.set("line", str(row.place[1]))
     lines = [row.details] if row.details else []
     for finding in row.problems:
-        lines.append(f"{finding.outcome} {finding.sentence}")
+        lines.append(f"{finding.outcome} {finding.sentence()}")
         lines += (f"  {difference}" for difference in finding.differences)
     if row.passes:
         lines.append(f"passed: {row.passes}")
     text = "\n".join(map(printable, lines))
-    message = shortened(row.problems[0].sentence_of(_MAX_MESSAGE), _MAX_MESSAGE) if row.problems else ""
+    message = shortened(row.problems[0].sentence(_MAX_MESSAGE), _MAX_MESSAGE) if row.problems else ""
     match row.outcome:
         case "pass" if row.findings:
             ET.SubElement(case, "system-out").text = text
@@ -103,7 +103,7 @@ def sarif(report: Report) -> bytes:
 
 def _result(row: Row, rule: int, report: Report) -> JsonObject:
     file, number = row.place or (report.files[0] if report.files else "-", 1)
-    lines = (f"{row.subject}:", *(finding.sentence_of(_MAX_TEXT) for finding in row.problems))
+    lines = (f"{row.subject}:", *(finding.sentence(_MAX_TEXT) for finding in row.problems))
     # The next recording has the same subject, unless it is the id of a trace.
     same = row.subject if row.details or row.place else row.problems[0].explanation
     key = f"{row.criterion}\n{row.problems[0].tool}\n{same}"

@@ -1,6 +1,6 @@
 """A report for GitHub: Markdown for a step's summary and for a comment on a pull request, and annotations.
 
-GitHub takes 65,536 characters in a comment and 1 MiB in a summary. Bytes are counted; the text counts what is left out.
+GitHub takes 65,536 characters in a comment and 1 MiB in a summary. Bytes are counted; the text counts the parts left out.
 """
 
 import re
@@ -25,7 +25,7 @@ def annotations(report: Report) -> Iterator[str]:
     for row in report.rows:
         lines = [row.details] if row.details else []
         for finding in row.problems if row.is_problem else ():
-            lines += [finding.sentence_of(_MAX_MESSAGE // 2), *(f"  {each}" for each in finding.differences)]
+            lines += [finding.sentence(_MAX_MESSAGE // 2), *(f"  {each}" for each in finding.differences)]
         if row.is_problem:
             text = "\n".join(map(printable, lines))
             found.append(_command(level, f"{row.criterion}: {row.subject}", text, place=row.place))
@@ -65,7 +65,7 @@ def code(text: str | None, length: int = NAME_LENGTH) -> str:
 
 
 MAX_BYTES = 65_536
-# For the line that counts what is left out, and for what a bot puts above the text.
+# For the line that counts the parts left out, and for the words of a bot above the text.
 _RESERVED = 1_536
 _MAX_TEXT = 600
 _MAX_NAME = 100
@@ -122,7 +122,7 @@ def _row(row: Row) -> list[str]:
     details = f", {code(row.details, _MAX_NAME)}" if row.details and row.details != row.subject else ""
     lines = [f"- {code(row.criterion, _MAX_NAME)}, {code(row.subject, _MAX_NAME)}{details}{where}"]
     for finding in row.problems[:_MAX_FINDINGS]:
-        lines.append(f"  - {finding.outcome.replace('_', ' ')}: {code(finding.sentence_of(_MAX_TEXT), _MAX_TEXT)}")
+        lines.append(f"  - {finding.outcome.replace('_', ' ')}: {code(finding.sentence(_MAX_TEXT), _MAX_TEXT)}")
         lines += (f"    - {code(difference, _MAX_TEXT)}" for difference in finding.differences)
     if len(row.problems) > _MAX_FINDINGS:
         lines.append(f"  - and {len(row.problems) - _MAX_FINDINGS} more results")

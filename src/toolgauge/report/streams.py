@@ -25,7 +25,7 @@ _COMMAND = re.compile(
     rf"^((?:[^\S\n]|{_COLOUR})*)(?::(?=:)|-(?=-- )|\+(?=\+\+ )|~(?=~~ )|\^(?=\^\^ ))|#(?=#\w*\[)|s(?=ection_(?:start|end):)",
     re.MULTILINE,
 )
-# All control characters but the end of a line, the tab, our own colours and links, and those that reorder text.
+# All control characters but the end of a line, the tab, our own colours and links, and characters that reorder text.
 _CONTROL = re.compile(
     rf"{_COLOUR}|\x1b\]8;;[^\x00-\x1f\x7f-\x9f]*\x1b\\|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 )
@@ -47,7 +47,7 @@ def _safe(text: str) -> str:
 
 
 class Output(TextIOWrapper):
-    """A stream without commands and control characters of anybody else."""
+    """A stream that lets neither commands nor control characters of others through."""
 
     _drawn = 0
 
@@ -149,7 +149,7 @@ def has_colour(*, err: bool = False) -> bool:
 def open_streams() -> None:
     """Take over the streams of this process."""
     streams: tuple[object, ...] = (sys.stdin, sys.stdout, sys.stderr)
-    # Stand in for streams that were closed when we were started: Python leaves `None` in their place.
+    # Replace streams that were closed when we were started: Python leaves `None` in their place.
     for number, mode in enumerate(("r", "w", "w")) if None in streams else ():
         try:
             os.fstat(number)

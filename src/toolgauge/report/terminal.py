@@ -12,7 +12,7 @@ WIDTH = 100
 # So much of a trace id names the trace to people; `check --trace` takes it.
 TRACE_DIGITS = 8
 _UNSEEN = re.compile(r"\x1b\[\d*m|\x1b\]8;;[^\x1b]*\x1b\\")
-# A command or a name between backticks is one word: it is there to be pasted.
+# A command or a name between backticks is one word, to be pasted.
 _WORD = re.compile(r" *(?:`(?:[^`]*`)?|\x1b\]8;;[^\x1b]*\x1b\\|[^ `])+|.", re.DOTALL)
 
 
@@ -43,7 +43,7 @@ class Style:
         return self._set("2", text)
 
     def link(self, text: str, url: str) -> str:
-        """Link a text on a terminal; elsewhere the address, where there is one, stands in its place."""
+        """Link a text on a terminal; elsewhere write the address, if any, in its place."""
         if not url:
             return text
         return f"\x1b]8;;{printable(url)}\x1b\\{text}\x1b]8;;\x1b\\" if self.colour else printable(url)
@@ -73,7 +73,7 @@ def indented(text: str, indent: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Write rows as lines whose columns stand below each other."""
+    """Write rows as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in rows]
 

@@ -107,7 +107,7 @@ class TextWriter:
     def calls(
         self, trajectory: Trajectory, origins: Mapping[int, CallOrigins], most: int = MAX_CALLS, *, first: int = 0
     ) -> Iterator[str]:
-        """Describe calls, indented; `origins` has those of calls by their order."""
+        """Describe calls, indented; `origins` are by the order of their call."""
         for call in trajectory.calls[first : first + most]:
             yield from (f"  {line}" for line in self.call(call, origins.get(call.order)))
         if more := len(trajectory.calls[first + most :]):
@@ -173,7 +173,7 @@ class TextWriter:
         return f"  {shown} {score:<5}  {printable(result.criterion)}{shadow}  {where}  {self.why(result)}".rstrip()
 
     def why(self, result: Result) -> str:
-        """Explain a result; a pass below 1 stands beside the score that is enough, or it would read as a fault."""
+        """Explain a result; a pass below 1 names the least score that passes, or it would read as a fault."""
         explanation, outcome = printable(self._redactor.explain(result.outcome)), result.outcome
         if isinstance(outcome, Scored) and outcome.passed and outcome.value < 1:
             return f"{requirement(result, self._pass_at) or 'enough to pass'}: {explanation}"

@@ -1,6 +1,6 @@
 """Trajectories as rows of a list (who, when, how many calls, the worst result), and the filters that choose them.
 
-Filters come from a query: a name that nothing has finds nothing, a number that is none is passed over.
+Filters come from a query: a name that nothing has finds nothing, and text in place of a number is passed over.
 """
 
 from collections import Counter
@@ -55,9 +55,9 @@ class Query(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"?{urlencode(values, errors='replace')}" if values else ""
 
 
-class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
-    """A choice of trajectories; an empty text is no condition. `q` begins an id; a page has what came `before` a number; `run_property` is
-    `name=value`.
+class TrajectoryFilters(Query, frozen=True, kw_only=True, omit_defaults=True):
+    """A choice of trajectories; an empty text matches all. `q` begins an id; a page shows trajectories `before` a number;
+    `run_property` is `name=value`.
 
     With a criterion or a tool, `outcome` is that of their own results alone, in shadow too; else that of all live ones.
     """
@@ -123,10 +123,10 @@ def is_meant(name: str | None, asked: str) -> bool:
 
 
 class TrajectoryRow(Struct, frozen=True, kw_only=True):
-    """One trajectory. `criterion` is that of the worst result, empty without any; `others` counts further failures, and `also` is the
-    next criterion that failed, if there is one.
+    """One trajectory. `criterion` is of the worst result, empty without any; `others` counts further failures, and `also` is the
+    next criterion that failed, if any.
 
-    `figure` is the score that failed beside the one that passes, or the type of an error."""
+    `figure` is the score that failed beside the least that passes, or the type of an error."""
 
     id: str
     time_ns: int
@@ -183,7 +183,7 @@ def row(scored: Scorecard, redactor: Redactor, pass_at: Mapping[str, float] = {}
                 unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
                 why = f"{counted(words['pass'], 'check')} passed{unseen}"
             case Scored(value=value):
-                # Rule: a failing score between 0 and 1 stands beside the score that passes.
+                # A failing score between 0 and 1 is followed by the score that passes.
                 needed = requirement(worst, pass_at) if value else ""
                 score, figure = value, f"{value:.2f} ({needed})" if needed else f"{value:.2f}"
             case Errored(error_type=error_type):

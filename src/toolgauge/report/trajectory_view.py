@@ -6,6 +6,7 @@ Calls, differences and characters of a value are bounded, however large the traj
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -20,7 +21,7 @@ from toolgauge.report.explanations import ShownVerdict, origin_lines, shown_verd
 from toolgauge.score.failing_calls import argument_of, differences_by_call
 from toolgauge.score.origins.value_origin import failing_chains
 
-# Calls on one page, and what is written of the values of each; of a call that is asked for more.
+# Calls on one page, and the characters shown of each of their values; of a call that is asked for more.
 CALLS_PER_PAGE = 100
 _ROOM, _ROOM_ASKED = 2_000, 200_000
 _ONE_LINE = 88
@@ -35,27 +36,25 @@ _BY_URGENCY: tuple[OutcomeWord, ...] = ("fail", "error", "not_evaluated", "pass"
 
 
 class ShownValue(Struct, frozen=True, kw_only=True):
-    """A value, or why there is none to read. `text` is empty without a value; `is_cut` where there is more of it."""
+    """A value, or why it cannot be read. `text` is empty without a value; `is_cut` where it is longer."""
 
     text: str = ""
     note: str = ""
     is_cut: bool = False
 
 
-class ShownArgument(Struct, frozen=True, kw_only=True):
-    """One argument of a call. `expected` are what criteria expected in its place, each with the criterion's name."""
-
-    name: str
-    value: ShownValue
-    expected: tuple[tuple[str, str], ...] = ()
+_Argument: TypeAlias = tuple[str, ShownValue, tuple[tuple[str, str], ...]]
 
 
 class ShownCall(Struct, frozen=True, kw_only=True):
-    """One call. `number` is its place among all, from 0; `verdicts` are those about it alone."""
+    """One call. `number` is its place among all, from 0; `verdicts` are about it alone.
+
+    `arguments` have a name, a value, and the values that criteria expected in its place, each with the criterion's name.
+    """
 
     number: int
     call: ToolCall
-    arguments: tuple[ShownArgument, ...]
+    arguments: tuple[_Argument, ...]
     more_arguments: int
     whole: ShownValue | None
     result: ShownValue
@@ -77,16 +76,8 @@ class ShownCall(Struct, frozen=True, kw_only=True):
     @property
     def is_cut(self) -> bool:
         """Whether a value of it is not shown to its end."""
-        values = [argument.value for argument in self.arguments] + [self.result, *filter(None, (self.whole,))]
+        values = [value for _, value, _ in self.arguments] + [self.result, *filter(None, (self.whole,))]
         return self.more_arguments > 0 or any(value.is_cut for value in values)
-
-
-class ShownTurn(Struct, frozen=True, kw_only=True):
-    """The calls of one model output; several of them are a parallel group."""
-
-    number: int
-    calls: tuple[ShownCall, ...]
-    is_parallel: bool
 
 
 class ShownCriterion(Struct, frozen=True, kw_only=True):
@@ -100,31 +91,6 @@ class ShownCriterion(Struct, frozen=True, kw_only=True):
     total: int
     verdicts: tuple[ShownVerdict, ...]
     more: int
-
-
-class ShownMessage(Struct, frozen=True, kw_only=True):
-    """One text of the conversation."""
-
-    role: str
-    text: str
-    time_ns: int
-    is_cut: bool
-
-
-class ShownTrajectory(Struct, frozen=True, kw_only=True):
-    """One trajectory. `first` is the number of the first call that is shown, `total` how many there are."""
-
-    criteria: tuple[ShownCriterion, ...]
-    turns: tuple[ShownTurn, ...]
-    first: int
-    total: int
-    per_page: int
-    messages: tuple[ShownMessage, ...]
-    more_messages: int
-    hides_values: bool
-    missing: tuple[tuple[str, int], ...]
-    tools: tuple[str, ...]
-    more_tools: int
 
 
 def head(trajectory: Trajectory) -> dict[str, object]:
@@ -151,35 +117,39 @@ class TrajectoryWriter:
         results: Sequence[Result],
         asked: int | None = None,
         per_page: int = CALLS_PER_PAGE,
-    ) -> ShownTrajectory:
-        """Show a trajectory with its results. `asked` is the number of a call to show whole, with the calls around it."""
+    ) -> dict[str, object]:
+        """Return the names that the templates use for a trajectory with its results.
+
+        `asked` is the number of a call to show whole, with the calls around it. `first` is the number of the first call that is
+        shown, `total` counts all.
+        """
         calls, messages, tools = trajectory.calls, trajectory.messages, trajectory.tools_offered or ()
         asked = asked if asked is not None and 0 <= asked < len(calls) else None
         first = 0 if asked is None else asked - asked % per_page
         observed = Observed(trajectory)
         missing = Counter(reason_words(reason) for call in calls for reason in observed.missing(call))
         shown_messages = messages[:_MAX_MESSAGES] if self._redactor.shows_values else ()
-        return ShownTrajectory(
-            criteria=self._criteria(results),
-            turns=tuple(self._turns(trajectory, results, first, first + per_page, asked)),
-            first=first,
-            total=len(calls),
-            per_page=per_page,
-            messages=tuple(
-                ShownMessage(
-                    role=message.role,
-                    text=self._redactor.masked(message.text, _MESSAGE_ROOM)[:_MESSAGE_ROOM],
-                    time_ns=message.time_ns,
-                    is_cut=len(message.text) > _MESSAGE_ROOM,
+        return {
+            "criteria": self._criteria(results),
+            "turns": [*self._turns(trajectory, results, first, first + per_page, asked)],
+            "first": first,
+            "total": len(calls),
+            "per_page": per_page,
+            "messages": [
+                (
+                    message.role,
+                    self._redactor.masked(message.text, _MESSAGE_ROOM)[:_MESSAGE_ROOM],
+                    message.time_ns,
+                    len(message.text) > _MESSAGE_ROOM,
                 )
                 for message in shown_messages
-            ),
-            more_messages=len(messages) - len(shown_messages),
-            hides_values=not self._redactor.shows_values,
-            missing=tuple(missing.most_common()),
-            tools=tuple(tool.name for tool in tools[:_MAX_TOOLS]),
-            more_tools=max(0, len(tools) - _MAX_TOOLS),
-        )
+            ],
+            "more_messages": len(messages) - len(shown_messages),
+            "hides_values": not self._redactor.shows_values,
+            "missing": missing.most_common(),
+            "tools": [tool.name for tool in tools[:_MAX_TOOLS]],
+            "more_tools": max(0, len(tools) - _MAX_TOOLS),
+        }
 
     def _criteria(self, results: Sequence[Result]) -> tuple[ShownCriterion, ...]:
         by_criterion: dict[tuple[str, str], list[tuple[Result, OutcomeWord]]] = {}
@@ -193,7 +163,7 @@ class TrajectoryWriter:
             # Of a criterion that passed and of one that did not alike: what decided, not what else was fine.
             noted = [result for result, word in of if word == worst]
             noted += [result for result, word in of if (worst, word) == ("fail", "error")]
-            # Of passes, those that were accepted in spite of a fault.
+            # Passes accepted in spite of a fault.
             faulty = [
                 one for one in noted if worst == "pass" and isinstance(one.outcome, Scored) and one.outcome.value < 1
             ]
@@ -215,7 +185,8 @@ class TrajectoryWriter:
 
     def _turns(
         self, trajectory: Trajectory, results: Sequence[Result], first: int, end: int, asked: int | None
-    ) -> Iterator[ShownTurn]:
+    ) -> Iterator[tuple[int, list[ShownCall]]]:
+        """Yield turns with the calls of one model output."""
         window = trajectory.calls[first:end]
         about: dict[int, list[ShownVerdict]] = {id(call): [] for call in window}
         for result in results:
@@ -253,11 +224,11 @@ class TrajectoryWriter:
                         is_recovered=call.order in recoveries,
                     )
                 )
-            yield ShownTurn(number=turn, calls=tuple(shown), is_parallel=len(shown) > 1)
+            yield turn, shown
 
     def _arguments(
         self, call: ToolCall, differing: Sequence[tuple[str, Difference]], room: int
-    ) -> tuple[tuple[ShownArgument, ...], int]:
+    ) -> tuple[tuple[_Argument, ...], int]:
         given = call.arguments.value if isinstance(call.arguments, Recorded) else None
         if not isinstance(given, dict):
             return (), 0
@@ -271,10 +242,7 @@ class TrajectoryWriter:
             name = argument_of(difference)
             if name is not None and name not in given:
                 values.setdefault(name, ShownValue(note="missing"))
-        shown = (
-            ShownArgument(name=self._name(name), value=value, expected=tuple(self._expected(name, differing)))
-            for name, value in values.items()
-        )
+        shown = ((self._name(name), value, tuple(self._expected(name, differing))) for name, value in values.items())
         return tuple(shown), max(0, len(given) - limit)
 
     def _expected(self, name: str, differing: Sequence[tuple[str, Difference]]) -> Iterator[tuple[str, str]]:

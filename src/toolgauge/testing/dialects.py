@@ -32,10 +32,7 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
     """Raise `AssertionError` unless the dialect keeps its contract; it must claim and read at least one of the records."""
     assert _NAME.fullmatch(dialect.name), f"a dialect's name is in snake case, not `{dialect.name}`"
     assert type(dialect.rank) is int, f"the rank of dialect `{dialect.name}` is no integer: {dialect.rank!r}"
-    for declared, what in ((dialect.marks, "marks"), (dialect.scopes, "scopes")):
-        _check_texts(dialect, declared, what)
-    assert dialect.marks or dialect.scopes, f"dialect `{dialect.name}` has neither marks nor scopes: it sees nothing"
-    grounds = _grounds(dialect)
+    grounds = _check_declared(dialect)
     claimed = [record for record in records if _claims(dialect, record)]
     assert claimed, (
         f"dialect `{dialect.name}` claims none of the {len(records)} records: pass spans or log records of its producer, "
@@ -43,14 +40,7 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
     )
     read = 0
     for record in claimed:
-        assert getattr(dialect, "objects", ()) or _is_decoded_for(dialect, record), (
-            f"dialect `{dialect.name}` claims {_shown(record)}, which has none of its marks and scopes: "
-            "in a running toolgauge it would never see that record"
-        )
-        assert _is_asked(grounds, record), (
-            f"dialect `{dialect.name}` claims {_shown(record)}, which has none of its grounds: "
-            "in a running toolgauge it would not be asked about that span"
-        )
+        _check_reached(dialect, grounds, record)
         before = _everything(record)
         found = tuple(dialect.read(record))
         assert _everything(record) == before, f"dialect `{dialect.name}` changes {_shown(record)} while reading it"
@@ -71,29 +61,20 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
         )
 
 
-def _check_texts(dialect: Dialect, declared: object, what: str) -> None:
-    assert isinstance(declared, tuple), f"`{what}` of dialect `{dialect.name}` is no tuple: {declared!r}"
-    for text in cast("tuple[object, ...]", declared):
-        assert isinstance(text, str), f"`{what}` of dialect `{dialect.name}` holds {text!r}, which is no text"
-        assert text, f"`{what}` of dialect `{dialect.name}` holds an empty text: every record would be decoded"
-
-
-def _grounds(dialect: Dialect) -> Grounds | None:
+def _check_declared(dialect: Dialect) -> Grounds | None:
+    """Check what decides which records reach the dialect; return its grounds."""
     grounds: object = getattr(dialect, "grounds", None)
-    if grounds is None:
-        return None
-    assert isinstance(grounds, Grounds), f"`grounds` of dialect `{dialect.name}` are no `Grounds`: {grounds!r}"
-    for what in ("keys", "scopes", "names"):
-        _check_texts(dialect, getattr(grounds, what), f"grounds.{what}")
+    declared: dict[str, object] = {"marks": dialect.marks, "scopes": dialect.scopes}
+    if grounds is not None:
+        assert isinstance(grounds, Grounds), f"`grounds` of dialect `{dialect.name}` are no `Grounds`: {grounds!r}"
+        declared |= {f"grounds.{name}": getattr(grounds, name) for name in ("keys", "scopes", "names")}
+    for what, texts in declared.items():
+        assert isinstance(texts, tuple), f"`{what}` of dialect `{dialect.name}` is no tuple: {texts!r}"
+        for text in cast("tuple[object, ...]", texts):
+            assert isinstance(text, str), f"`{what}` of dialect `{dialect.name}` holds {text!r}, which is no text"
+            assert text, f"`{what}` of dialect `{dialect.name}` holds an empty text: every record would be decoded"
+    assert dialect.marks or dialect.scopes, f"dialect `{dialect.name}` has neither marks nor scopes: it sees nothing"
     return grounds
-
-
-def _is_asked(grounds: Grounds | None, record: Record) -> bool:
-    if grounds is None or not isinstance(record, Span):
-        return True
-    by_name = record.scope.name.startswith(grounds.scopes) or record.name.startswith(grounds.names)
-    by_value = any(record.attributes.get(key) == value for key, value in grounds.values)
-    return by_name or by_value or any(key in record.attributes for key in grounds.keys)
 
 
 def _claims(dialect: Dialect, record: Record) -> bool:
@@ -105,12 +86,23 @@ def _claims(dialect: Dialect, record: Record) -> bool:
     return first
 
 
-def _is_decoded_for(dialect: Dialect, record: Record) -> bool:
-    if record.scope.name.startswith(dialect.scopes):
-        return True
-    if isinstance(record, LogRecord) and record.event_name.startswith(dialect.marks):
-        return True
-    return any(key.startswith(dialect.marks) for key in record.attributes)
+def _check_reached(dialect: Dialect, grounds: Grounds | None, record: Record) -> None:
+    """Check that a claimed record is decoded for the dialect, and the dialect asked about it."""
+    event = record.event_name if isinstance(record, LogRecord) else ""
+    is_marked = event.startswith(dialect.marks) or any(key.startswith(dialect.marks) for key in record.attributes)
+    is_decoded = is_marked or record.scope.name.startswith(dialect.scopes)
+    assert getattr(dialect, "objects", ()) or is_decoded, (
+        f"dialect `{dialect.name}` claims {_shown(record)}, which has none of its marks and scopes: "
+        "in a running toolgauge it would never see that record"
+    )
+    if grounds is None or not isinstance(record, Span):
+        return
+    by_name = record.scope.name.startswith(grounds.scopes) or record.name.startswith(grounds.names)
+    by_value = any(record.attributes.get(key) == value for key, value in grounds.values)
+    assert by_name or by_value or any(key in record.attributes for key in grounds.keys), (
+        f"dialect `{dialect.name}` claims {_shown(record)}, which has none of its grounds: "
+        "in a running toolgauge it would not be asked about that span"
+    )
 
 
 def _check_observation(dialect: Dialect, record: Record, observation: Observation) -> None:

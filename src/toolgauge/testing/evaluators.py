@@ -1,11 +1,20 @@
-"""Checks an evaluator against its contract: on trajectories from empty to full, with and without a reference."""
+"""Checks an evaluator against its contract: on trajectories from empty to full, with and without a reference.
+
+An evaluator that asks a judge gets made-up answers that fit the form of each question.
+"""
 
 import math
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import get_args
+from itertools import islice
+from typing import cast, get_args
 
+from jsonschema_rs import Draft202012Validator
+
+from toolgauge.judge.inquiry import Answer, ScriptedEvaluator
 from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -13,6 +22,7 @@ from toolgauge.testing.samples import SECRET, sample_expectations, sample_trajec
 
 # Older plug-ins yield `None` between outcomes, which the scorer ignores; more of them have no end.
 _MAX_IGNORED = 20_000
+_DEEPEST = 16
 
 
 def check_evaluator(
@@ -66,12 +76,12 @@ def _check_once(evaluator: Evaluator, name: str, trajectory: Trajectory, expecte
                 assert SECRET not in explanation, f"{case} repeats a recorded value in its explanation"
             case Errored(error_type=error_type):
                 assert error_type, f"{case} yields an error without a type"
-    # Last: a score that is no number differs from itself.
+    # Last: NaN differs from itself.
     assert _outcomes(evaluator, case, trajectory, expected) == outcomes, f"{case} says something else the second time"
 
 
 def _state(evaluator: Evaluator) -> object:
-    """Return what can be compared with that of a copy: a plain object is equal to itself alone."""
+    """Return the comparable state of an evaluator: a plain object is equal to itself alone."""
     return vars(evaluator) if type(evaluator).__eq__ is object.__eq__ and hasattr(evaluator, "__dict__") else evaluator
 
 
@@ -92,3 +102,57 @@ def _outcomes(
         raise AssertionError(f"{case} raises {error!r}: it must say `NotEvaluated` instead") from error
     assert ignored <= _MAX_IGNORED, f"{case} yields `None` more than {_MAX_IGNORED} times: it would be cut off"
     return outcomes
+
+
+def check_judge_evaluator(
+    evaluator: JudgeEvaluator, trajectories: Sequence[Trajectory] = (), expectations: Sequence[Expected | None] = ()
+) -> None:
+    """Raise `AssertionError` unless the evaluator keeps its contract, whichever of the possible answers it gets."""
+    name = type(evaluator).__name__
+    # Forms known to be valid: checking one takes longer than all the rest.
+    checked: set[str] = set()
+
+    def answering(kind: int) -> Answer:
+        def answer(question: Question) -> JsonObject:
+            assert question.instructions.strip(), f"{name} asks without instructions"
+            assert question.prompt.strip(), f"{name} asks about nothing"
+            assert question.form_name, f"{name} does not name its form"
+            form = repr(question.form)
+            if form not in checked:
+                Draft202012Validator(question.form, offline=True)
+                checked.add(form)
+            fixed = (question.instructions, question.form_name, form, *question.notes)
+            has_secret = any(SECRET in text for text in fixed)
+            assert not has_secret, f"{name} lets recorded text into its instructions or its form"
+            verdict = _fitting(question.form, kind, _DEEPEST)
+            assert isinstance(verdict, dict), f"{name} asks for a verdict that is no object"
+            return verdict
+
+        return answer
+
+    for kind in range(3):
+        # It copies version and level from the evaluator, so they are not class variables.
+        check_evaluator(cast("Evaluator", ScriptedEvaluator(evaluator, answering(kind))), trajectories, expectations)
+
+
+def _fitting(form: JsonObject, kind: int, depth: int) -> Json:
+    """Make a value of the form; `kind` chooses among several."""
+    choices = form.get("enum")
+    if isinstance(choices, list):
+        return choices[kind % len(choices)]
+    match form.get("type"):
+        case "object" if depth:
+            properties = form.get("properties")
+            fields = properties.items() if isinstance(properties, dict) else ()
+            return {name: _fitting(one, kind, depth - 1) for name, one in fields if isinstance(one, dict)}
+        case "array" if depth:
+            items = form.get("items")
+            return list(islice(iter([_fitting(items, kind, depth - 1)] if isinstance(items, dict) else []), kind))
+        case "number" | "integer":
+            return (0, 1, 1)[kind] if form.get("type") == "integer" else (0.0, 0.5, 1.0)[kind]
+        case "boolean":
+            return kind > 0
+        case "null":
+            return None
+        case _:
+            return f"because of {SECRET}"

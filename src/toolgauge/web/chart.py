@@ -259,7 +259,7 @@ def _time_ticks(scale: _Scale, most: int) -> Iterator[Tick]:
 
 
 def _versions(history: StreamHistory, scale: _Scale, size: Size, more: Changes) -> Iterator[VersionMark]:
-    """Mark where versions, causes of the alarm and other changes came, without those of the beginning."""
+    """Mark where versions, causes of the alarm and other changes came, except at the beginning."""
     # Buckets have whole seconds.
     begun_ns = history.buckets[0].end_ns + SECOND if history.buckets else 0
     free_from = [-math.inf, -math.inf]

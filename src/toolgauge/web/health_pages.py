@@ -1,6 +1,6 @@
 """The pages of health (parts, counts of spans, metrics that need attention) and of results that were not evaluated.
 
-Figures are copied at one moment, so that sums add up; gaps are found as `toolgauge doctor` finds them, in kept trajectories.
+MetricValues are copied at one moment, so that sums add up; gaps are found as `toolgauge doctor` finds them, in kept trajectories.
 """
 
 import platform
@@ -18,7 +18,7 @@ from toolgauge.selfmetrics import drop_reason
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.pipeline_factory import VERSION
 from toolgauge.settings import HOUR, MINUTE, SECOND
-from toolgauge.web.pages import PageRequest, Shown
+from toolgauge.web.pages import PageContent, PageRequest
 
 _DESTINATION = "toolgauge.destination"
 _REASON = "toolgauge.reason"
@@ -64,7 +64,7 @@ _MOST_PRODUCERS = 50
 Gap: TypeAlias = tuple[str, str, int, int]
 
 
-class Figure(Struct, frozen=True, kw_only=True):
+class MetricValue(Struct, frozen=True, kw_only=True):
     """One number with the labels that have a value."""
 
     metric: str
@@ -73,10 +73,10 @@ class Figure(Struct, frozen=True, kw_only=True):
     description: str
 
 
-class Figures:
+class MetricValues:
     """Counters and gauges by their names."""
 
-    def __init__(self, figures: Mapping[str, tuple[Figure, ...]]) -> None:
+    def __init__(self, figures: Mapping[str, tuple[MetricValue, ...]]) -> None:
         self._figures = figures
 
     @classmethod
@@ -85,7 +85,7 @@ class Figures:
         return cls(
             {
                 metric.name: tuple(
-                    Figure(
+                    MetricValue(
                         metric=metric.name,
                         labels={name: value for name, value in zip(metric.labels, values, strict=False) if value},
                         value=number,
@@ -98,7 +98,7 @@ class Figures:
             }
         )
 
-    def each(self, metric: str, **labels: str) -> Iterator[Figure]:
+    def each(self, metric: str, **labels: str) -> Iterator[MetricValue]:
         """Yield the numbers with these labels, written with `_` for the dots and without `toolgauge.`."""
         for figure in self._figures.get(metric, ()):
             known = {name.removeprefix("toolgauge.").replace(".", "_"): value for name, value in figure.labels.items()}
@@ -130,24 +130,14 @@ class Books(Struct, frozen=True, kw_only=True):
         return self.received - known
 
 
-class Queue(Struct, frozen=True, kw_only=True):
-    """The queue of one destination; `health` is `None` where it is not known."""
-
-    destination: str
-    size_bytes: int
-    capacity_bytes: int
-    in_flight: int
-    health: ComponentHealth | None
-
-
-def health(shown: Shown, request: PageRequest) -> str | None:
+def health(shown: PageContent, request: PageRequest) -> str | None:
     """Show the health of the process."""
     running = shown.running
     if len(request.path) > 1:
         return None
     if running is None:
         return shown.page("health.html", section="health", title="Health", running=None)
-    state, figures = running.health, Figures.of(running.registry)
+    state, figures = running.health, MetricValues.of(running.registry)
     components = running.components()
     queues = figures.each("toolgauge.send.queue.capacity")
     capacities = {each.labels.get(_DESTINATION, ""): int(each.value) for each in queues}
@@ -165,13 +155,14 @@ def health(shown: Shown, request: PageRequest) -> str | None:
         books=tuple(books(figures)),
         size=size_text,
         queues=[
-            Queue(
-                destination=name,
-                size_bytes=figures.total("toolgauge.send.queue.bytes", destination=name),
-                capacity_bytes=capacity_bytes,
-                in_flight=figures.total("toolgauge.send.in_flight", destination=name),
-                health=components.get(f"exporter:{name}"),
-            )
+            {
+                "destination": name,
+                "size_bytes": figures.total("toolgauge.send.queue.bytes", destination=name),
+                "capacity_bytes": capacity_bytes,
+                "in_flight": figures.total("toolgauge.send.in_flight", destination=name),
+                # `None` where it is unknown.
+                "health": components.get(f"exporter:{name}"),
+            }
             for name, capacity_bytes in capacities.items()
         ],
         gauges=tuple(_gauges(figures, components)),
@@ -179,7 +170,7 @@ def health(shown: Shown, request: PageRequest) -> str | None:
     )
 
 
-def books(figures: Figures) -> Iterator[Books]:
+def books(figures: MetricValues) -> Iterator[Books]:
     """Keep the books of each destination, or of none."""
     received = figures.total("toolgauge.spans", outcome="received")
     names = {figure.labels.get(_DESTINATION, "") for figure in figures.each("toolgauge.spans")} - {""}
@@ -200,8 +191,8 @@ def books(figures: Figures) -> Iterator[Books]:
         )
 
 
-def problems(figures: Figures) -> Iterator[Figure]:
-    """Yield the numbers that should be 0 but are not; their descriptions name the remedy. What `keep` leaves out is no loss."""
+def problems(figures: MetricValues) -> Iterator[MetricValue]:
+    """Yield the numbers that should be 0 but are not; their descriptions name the remedy. Spans that `keep` leaves out are not lost."""
     for metric, labels in _PROBLEMS:
         for figure in figures.each(metric, **labels):
             if figure.value and figure.labels.get(_REASON) != "sampled":
@@ -229,7 +220,7 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes / 1024:.1f} GiB"
 
 
-def _gauges(figures: Figures, components: Mapping[str, ComponentHealth]) -> Iterator[tuple[str, str]]:
+def _gauges(figures: MetricValues, components: Mapping[str, ComponentHealth]) -> Iterator[tuple[str, str]]:
     """Yield the sizes of all that waits, for a person."""
     resident, limit = figures.total("toolgauge.memory.resident"), figures.total("toolgauge.memory.limit")
     if resident and limit:
@@ -245,7 +236,7 @@ def _gauges(figures: Figures, components: Mapping[str, ComponentHealth]) -> Iter
     yield "Baselines", "survive a restart" if durable else "are lost with this process"
 
 
-def not_evaluated(shown: Shown, request: PageRequest) -> str | None:
+def not_evaluated(shown: PageContent, request: PageRequest) -> str | None:
     """Show the results that were not evaluated."""
     if len(request.path) > 1:
         return None
@@ -254,7 +245,7 @@ def not_evaluated(shown: Shown, request: PageRequest) -> str | None:
     producers = advice(trajectories)
     # The most frequent reasons come first.
     totals, unseen = Counter[str](), Counter[tuple[str, str]]()
-    for figure in () if running is None else Figures.of(running.registry).each("toolgauge.evaluations"):
+    for figure in () if running is None else MetricValues.of(running.registry).each("toolgauge.evaluations"):
         criterion = figure.labels.get(_CRITERION, "")
         totals[criterion] += int(figure.value)
         if figure.labels.get(_OUTCOME) == "not_evaluated" and figure.value:

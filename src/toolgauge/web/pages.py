@@ -58,7 +58,7 @@ class WatchedStreams(Protocol):
     """Streams of scores, and the detectors that watch them. Its methods are called on the event loop."""
 
     async def statuses(self) -> Sequence[StreamStatus]:
-        """Return the state of each stream's detector, those in alarm first."""
+        """Return the state of each stream's detector, alarms first."""
         ...
 
     async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
@@ -114,7 +114,7 @@ class Writing:
 
 
 @dataclass(slots=True)
-class Shown:
+class PageContent:
     """The content of pages. `writing` is exchanged at a reload; `running` is `None` before the start of the service."""
 
     store: TrajectoryStore

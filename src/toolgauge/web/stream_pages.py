@@ -6,7 +6,7 @@ from shlex import quote
 from typing import Annotated, Literal, TypeAlias, get_args
 from urllib.parse import urlencode
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import asdict, astuple
 
 from toolgauge.export.regression_events import cause_sentences, sentence, trace_links, valid_traces
@@ -14,8 +14,8 @@ from toolgauge.model.regressions import Stream, StreamHistory, StreamState, Stre
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import Query, is_meant
 from toolgauge.settings import HOUR
-from toolgauge.web.chart import NARROW, WIDE, Sparkline, draw, sparkline
-from toolgauge.web.pages import PageRequest, Running, Shown, agent_id
+from toolgauge.web.chart import NARROW, WIDE, draw, sparkline
+from toolgauge.web.pages import PageContent, PageRequest, Running, agent_id
 
 PAGE_SIZE = 50
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
@@ -31,7 +31,7 @@ _ACK_OPTIONS = ("criterion", "service", "environment", "agent", "tool", "level")
 
 
 class StreamFilters(Query, frozen=True, kw_only=True):
-    """A choice of streams; an empty text is no condition. `page` counts from 1."""
+    """A choice of streams; an empty text matches all. `page` counts from 1."""
 
     service: str = ""
     criterion: str = ""
@@ -47,26 +47,7 @@ class StreamFilters(Query, frozen=True, kw_only=True):
         )
 
 
-class StreamRow(Struct, frozen=True, kw_only=True):
-    """One stream in the table of all. `drop` is `None` while its detector learns."""
-
-    id: str
-    status: StreamStatus
-    drop: float | None
-    missing: int
-    versions: tuple[str, ...]
-    spark: Sparkline | None
-
-
-class TraceLink(Struct, frozen=True, kw_only=True):
-    """An example; `page` is its kept trajectory, `url` the trace elsewhere, each `None` if it has none."""
-
-    trace_id: str
-    page: str | None
-    url: str | None
-
-
-def streams(shown: Shown, request: PageRequest) -> str | None:
+def streams(shown: PageContent, request: PageRequest) -> str | None:
     """Show all streams, or one; without `watch.enabled` name that switch."""
     running, parts = shown.running, len(request.path)
     if running is not None and running.watching is not None and parts < 3:
@@ -76,7 +57,7 @@ def streams(shown: Shown, request: PageRequest) -> str | None:
     return shown.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)
 
 
-def _all(shown: Shown, running: Running, request: PageRequest) -> str:
+def _all(shown: PageContent, running: Running, request: PageRequest) -> str:
     filters = StreamFilters.of(request.query)
 
     def place(status: StreamStatus) -> tuple[int, float, float, str]:
@@ -88,19 +69,21 @@ def _all(shown: Shown, running: Running, request: PageRequest) -> str:
     on_page = found[begin : begin + PAGE_SIZE]
     found_histories = running.ask(lambda watching: watching.histories([one.stream for one in on_page]))
     histories = {history.status.stream: history for history in found_histories}
-    rows: list[StreamRow] = []
+    rows: list[dict[str, object]] = []
     for status in on_page:
         history = histories.get(status.stream)
         arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
-        row = StreamRow(
-            id=stream_id(status.stream),
-            status=status,
-            drop=_drop(status),
-            missing=0 if history is None else history.missing,
-            versions=tuple(arm.version for arm in arms if arm.version),
-            spark=None if history is None else sparkline(history),
+        rows.append(
+            {
+                "id": stream_id(status.stream),
+                "status": status,
+                # `None` while its detector learns.
+                "drop": _drop(status),
+                "missing": 0 if history is None else history.missing,
+                "versions": [arm.version for arm in arms if arm.version],
+                "spark": None if history is None else sparkline(history),
+            }
         )
-        rows.append(row)
     return shown.page(
         "streams.html",
         section="streams",
@@ -117,7 +100,7 @@ def _all(shown: Shown, running: Running, request: PageRequest) -> str:
     )
 
 
-def _one(shown: Shown, running: Running, request: PageRequest) -> str | None:
+def _one(shown: PageContent, running: Running, request: PageRequest) -> str | None:
     statuses = running.ask(lambda watching: watching.statuses())
     found = [each.stream for each in statuses if stream_id(each.stream) == request.path[1]]
     history = next(iter(running.ask(lambda watching: watching.histories(found[:1]))), None) if found else None
@@ -142,7 +125,7 @@ def _one(shown: Shown, running: Running, request: PageRequest) -> str | None:
     tools = "all tools" if stream.level == "call" else "whole runs"
     whose = f" of {stream.agent}" if stream.agent and not stream.tool else ""
     named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
-    # Trajectories of the stream, during an alarm those that failed.
+    # Trajectories of the stream, during an alarm only failed ones.
     filters = {"outcome": None if alarm is None else "failed", **named}
     return shown.page(
         "stream.html",
@@ -168,11 +151,11 @@ def _one(shown: Shown, running: Running, request: PageRequest) -> str | None:
     )
 
 
-def _links(shown: Shown, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
+def _links(shown: PageContent, trace_ids: Sequence[str]) -> list[tuple[str, str | None, str | None]]:
+    """Return example traces, each with the page of its kept trajectory and its address elsewhere, as far as it has them."""
     pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in shown.store.newest()}
-    trace_url = shown.writing.trace_url
-    links = {each: next(iter(trace_links((each,), trace_url)), None) for each in valid_traces(trace_ids)}
-    return tuple(TraceLink(trace_id=each, page=pages.get(each), url=url) for each, url in links.items())
+    links = ((each, trace_links((each,), shown.writing.trace_url)) for each in dict.fromkeys(valid_traces(trace_ids)))
+    return [(each, pages.get(each), next(iter(urls), None)) for each, urls in links]
 
 
 def stream_id(stream: Stream) -> str:

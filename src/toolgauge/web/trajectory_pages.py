@@ -1,4 +1,4 @@
-"""The pages of trajectories (an overview, the latest ones, and each of them) and of agents, with what a run that passed takes."""
+"""The pages of trajectories (an overview, the list of the latest, and one for each) and of agents, with the cost of a passed run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from toolgauge.model.regressions import StreamStatus
 from toolgauge.report.catalogue import CataloguedAgent, of_success, passed_words
 from toolgauge.report.html import visible
 from toolgauge.report.run_failures import FailureGroups
-from toolgauge.report.trajectory_rows import MAX_TEXT, UNKNOWN_SERVICE, Filters, row
+from toolgauge.report.trajectory_rows import MAX_TEXT, UNKNOWN_SERVICE, TrajectoryFilters, row
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 from toolgauge.score.selection import was_stopped
-from toolgauge.web.health_pages import REPORTED_ERRORS, Figures, Gap, ranked
-from toolgauge.web.pages import BusyError, PageRequest, Shown, agent_id
+from toolgauge.web.health_pages import REPORTED_ERRORS, Gap, MetricValues, ranked
+from toolgauge.web.pages import BusyError, PageContent, PageRequest, agent_id
 from toolgauge.web.stream_pages import stream_id
 from toolgauge.web.trajectory_store import KeptTrajectory
 
 _FAILURES, _GAPS, _SERVICES = 8, 6, 20
 _MAX_OPTIONS = 200
 _PAGE_SIZE = 50
-# Results that are not evaluated because there is nothing to judge are no gap.
+# Results without anything to judge do not count as gaps.
 _NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "not_executed", "sampled_out")
 _FIELDS = {
     "service": "Service",
@@ -39,7 +39,7 @@ _FIELDS = {
 }
 
 
-def overview(shown: Shown, _request: PageRequest) -> str | None:
+def overview(shown: PageContent, _request: PageRequest) -> str | None:
     """Show the latest failures, gaps, services and alarms."""
     newest = shown.store.newest()
     running, found = shown.running, _gaps(newest)
@@ -52,7 +52,7 @@ def overview(shown: Shown, _request: PageRequest) -> str | None:
     incidents: defaultdict[str, list[tuple[str, StreamStatus]]] = defaultdict(list)
     for status in sorted((one for one in statuses if one.state == "alarm"), key=lambda one: -(one.since_ns or 0)):
         incidents[status.incident].append((stream_id(status.stream), status))
-    figures = Figures({}) if running is None else Figures.of(running.registry)
+    figures = MetricValues({}) if running is None else MetricValues.of(running.registry)
     failures = FailureGroups(shown.writing.redactor)
     for kept in newest:
         failures.add(kept)
@@ -75,11 +75,11 @@ def overview(shown: Shown, _request: PageRequest) -> str | None:
     )
 
 
-def trajectories(shown: Shown, request: PageRequest) -> str | None:
+def trajectories(shown: PageContent, request: PageRequest) -> str | None:
     """Show the latest trajectories, or one."""
     if len(request.path) > 1:
         return _one(shown, request) if len(request.path) == 2 else None
-    filters = Filters.of(request.query)
+    filters = TrajectoryFilters.of(request.query)
     newest = shown.store.newest()
     matching = [kept for kept in newest if filters.matches(kept)]
     rest = [kept for kept in matching if not filters.before or kept.number < filters.before]
@@ -99,7 +99,7 @@ def trajectories(shown: Shown, request: PageRequest) -> str | None:
     )
 
 
-def _one(shown: Shown, request: PageRequest) -> str | None:
+def _one(shown: PageContent, request: PageRequest) -> str | None:
     store, writing = shown.store, shown.writing
     kept = store.find(request.path[1])
     if kept is None:
@@ -125,7 +125,7 @@ def _one(shown: Shown, request: PageRequest) -> str | None:
     )
 
 
-def options(filters: Filters, newest: Sequence[Scorecard]) -> list[tuple[str, str, str, list[str]]]:
+def options(filters: TrajectoryFilters, newest: Sequence[Scorecard]) -> list[tuple[str, str, str, list[str]]]:
     """Return the fields of the filters, each with its label, the choice, and all choices as browsers send them back."""
     found: dict[str, set[str | None]] = {name: set() for name in _FIELDS}
     values: defaultdict[str, set[str]] = defaultdict(set)
@@ -176,18 +176,20 @@ def _services(newest: Sequence[KeptTrajectory]) -> list[dict[str, object]]:
             # Calls that wait for a person or were refused.
             "stopped": sum(was_stopped(call) for one in of for call in one.trajectory.calls),
             "newest_ns": of[0].scored_at_ns,
-            "query": Filters(service=name).query() if of[0].trajectory.service and len(name) <= MAX_TEXT else "",
+            "query": TrajectoryFilters(service=name).query()
+            if of[0].trajectory.service and len(name) <= MAX_TEXT
+            else "",
         }
         for name, of in by_name.items()
     ]
 
 
-def agents_json(shown: Shown, request: PageRequest) -> str | None:
+def agents_json(shown: PageContent, request: PageRequest) -> str | None:
     """Return the catalogue of agents as JSON."""
     return None if len(request.path) > 1 else msgspec.json.encode(shown.catalogue.content()).decode()
 
 
-def agents(shown: Shown, request: PageRequest) -> str | None:
+def agents(shown: PageContent, request: PageRequest) -> str | None:
     """Show the catalogue of agents, or one."""
     content = shown.catalogue.content()
     rows = [

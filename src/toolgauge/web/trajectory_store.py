@@ -206,7 +206,7 @@ def _trajectory_bytes(trajectory: Trajectory) -> int:
 
 
 def _results_bytes(results: Sequence[Result]) -> int:
-    """Estimate results; the values in differences are those of the calls and of the reference."""
+    """Estimate results; the values in differences are shared with the calls and the reference."""
     size = _RESULT_BYTES * len(results)
     for result in results:
         outcome = result.outcome

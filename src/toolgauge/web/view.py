@@ -28,7 +28,7 @@ from toolgauge.service.process import Faults, beside
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
 from toolgauge.web.health_pages import health, not_evaluated
-from toolgauge.web.pages import BusyError, Page, PageRequest, Running, Shown, Writing
+from toolgauge.web.pages import BusyError, Page, PageContent, PageRequest, Running, Writing
 from toolgauge.web.stream_pages import streams
 from toolgauge.web.trajectory_pages import agents, agents_json, overview, trajectories
 from toolgauge.web.trajectory_store import TrajectoryStore, trajectory_id
@@ -57,7 +57,7 @@ _MAX_OPEN_PAGES, _OPEN_S = 1000, 10.0
 _FIGURES_NS, _HEALTH_NS = 15 * SECOND, 5 * SECOND
 _MAX_ID = 64
 # By the first part of the path.
-_PAGES: Mapping[str, Callable[[Shown, PageRequest], str | None]] = {
+_PAGES: Mapping[str, Callable[[PageContent, PageRequest], str | None]] = {
     "/": overview,
     "/trajectories": trajectories,
     "/streams": streams,
@@ -100,7 +100,7 @@ class WebEndpoint(HttpEndpoint):
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer with a page, or a file that pages refer to."""
-        # No page elsewhere has a token, whatever name it points here.
+        # No page of another site has a token, even if its host name leads here.
         if not self._has_token and not is_own_host(request.headers.get("Host", ""), self._host):
             return _text(403, "the Host header does not name this machine: ask `localhost`, or configure `web.auth`")
         if is_of_another_site(request.headers):
@@ -181,7 +181,7 @@ class WebView:
         self._settings = settings
         store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
         self.shed = store.shed
-        self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
+        self._shown = PageContent(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
         if catalogue is not None:
             self._shown.catalogue = catalogue
         self._endpoint: WebEndpoint | None = None
@@ -201,7 +201,7 @@ class WebView:
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def page_url(self, trajectory: Trajectory) -> str:
-        """Return the address of a trajectory's page, which is there as long as the trajectory is kept."""
+        """Return the address of a trajectory's page, which exists as long as the trajectory is kept."""
         return f"{self.url}/trajectories/{quote(trajectory_id(trajectory), safe='', errors='replace')[:_MAX_ID]}"
 
     def show(self, scorecard: Scorecard) -> None:

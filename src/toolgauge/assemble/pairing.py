@@ -47,20 +47,21 @@ def pair(requests: Sequence[Request], executions: Sequence[Execution], offering:
     found: _Pairs = [(request, ran[request.call_id]) for request in requests if request.call_id in ran]
     # Nearly always each id stands for one call, or executions have none.
     are_single = not ran or (len(ran) == len(executions) and len({one.call_id for one in requests}) == len(requests))
-    for key, matches in (*_RULES, (None, _under_two_names)):
-        # Nearly always one of both is empty after the first rule.
+    for key, matches in _RULES:
         if not asking or not left:
             break
-        if key is None:
-            known = {tool.name for node in offering for offer in node.offers for tool in offer.tools}
-            known.update([request.name for request in requests])
-            found = matches(asking, [one for one in left if one.name not in known])
-        elif key is not _by_id or not are_single:
-            found = _matched(asking, left, key, matches)
-        for request, execution in found:
+        for request, execution in found if are_single and key is _by_id else _matched(asking, left, key, matches):
             request.execution = execution
             execution.was_requested = True
         asking = [request for request in asking if request.execution is None]
+        left = [execution for execution in left if not execution.was_requested]
+    if asking and left:
+        # Nearly always one of both is empty.
+        known = {tool.name for node in offering for offer in node.offers for tool in offer.tools}
+        known.update([request.name for request in requests])
+        for request, execution in _under_two_names(asking, [one for one in left if one.name not in known]):
+            request.execution = execution
+            execution.was_requested = True
         left = [execution for execution in left if not execution.was_requested]
     asked_for: list[Pair] = []
     for request in requests:

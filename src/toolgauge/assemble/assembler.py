@@ -79,7 +79,7 @@ class Completeness:
         self._unseen: dict[str, str | None] = {}
 
     def receive_since(self, live_since_ns: int) -> None:
-        """Take another moment for the start, unless nothing was missed before."""
+        """Reset the start time used to detect half-seen runs, unless nothing was missed before."""
         if self._live_since_ns is not None:
             self._live_since_ns = live_since_ns
 

@@ -3,7 +3,7 @@
 import threading
 from typing import Literal, TypeAlias
 
-# Reasons of permanent refusals: bytes that are not OTLP, more fields than any producer writes, another signal, unknown JSON keys, an
+# Reasons of permanent refusals: bytes that are not OTLP, too many fields, another signal, unknown JSON keys, an
 # unreadable compression, or a broken rule of the transport.
 InvalidReason: TypeAlias = Literal[
     "undecodable", "too_many_fields", "wrong_signal", "unknown_keys", "compression", "transport"

@@ -95,12 +95,12 @@ def check_json(text: bytes) -> None:
 def read_name(name: bytes) -> str:
     """Decode the name of a span, an event or a scope; raise `DecodeError` when it is too long."""
     if len(name) > _LONGEST_NAME:
-        raise DecodeError("the name is longer than any producer writes", reason="too_many_fields")
+        raise DecodeError("the name is too long", reason="too_many_fields")
     return name.decode("utf-8", "replace")
 
 
 def _too_many(what: str) -> DecodeError:
-    return DecodeError(f"there are more {what} than any producer writes", reason="too_many_fields")
+    return DecodeError(f"the message has too many {what}", reason="too_many_fields")
 
 
 def _check(raw: bytes, nested: _Nested, room: int) -> None:

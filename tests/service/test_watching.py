@@ -129,6 +129,23 @@ async def test_changes_of_tools_are_counted_at_once_and_announced_when_they_are_
     assert [row[:1] for row in store.saved if row.startswith(b"o")] == [b"o"]
 
 
+async def test_a_worker_that_answers_no_question_does_not_keep_the_process(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("toolgauge.service.watching._SAVE_EVERY_S", 0.01)
+    guard, asked, is_given_up = watching(watcher(), MemoryStore()), asyncio.Event(), False
+
+    async def on_worker(work: Callable[[], _T]) -> _T:
+        if not is_given_up:
+            asked.set()
+            await asyncio.Event().wait()
+        return work()
+
+    guard.start(on_worker)
+    await asked.wait()
+    is_given_up = True
+    async with asyncio.timeout(10):
+        await guard.stop()
+
+
 async def here(work: Callable[[], _T]) -> _T:
     return work()
 

@@ -163,9 +163,9 @@ class RecordingFile:
 
     def _append(self, data: bytes) -> None:
         if self._rotation is not None and self.file_bytes and self.file_bytes + len(data) > self._rotation.max_bytes:
-            if self._file is not None:
-                os.close(self._file)
-                self._file = None
+            file, self._file = self._file, None
+            if file is not None:
+                os.close(file)
             self._move_aside()
         file = self._open() if self._file is None else self._file
         rest = memoryview(data)

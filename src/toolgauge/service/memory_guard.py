@@ -30,9 +30,7 @@ _RESUME = 0.9 * _SOFT  # Taking in again right below the soft limit would end in
 _UNSEEN = 0.02
 _READING = 0.5  # Of the limit, for unpacking and reading requests
 _BETWEEN_RELIEFS_NS = 1 * _S
-_PATIENCE_NS = (
-    5 * _S
-)  # Senders may have to wait this long for trajectories that end by themselves; after that, open ones go
+_PATIENCE_NS = 5 * _S  # Senders may wait this long for trajectories that end by themselves; then open ones go
 _BETWEEN_LINES_NS = 60 * _S  # A shortage that comes and goes is logged once; the metric has it all
 _BETWEEN_COLLECTIONS_NS = 30 * _S  # Collecting garbage walks over every object there is
 _KEPT = 1 / 16  # Of the limit, for requests to come

@@ -19,7 +19,7 @@ from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus, ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.process import Faults, beside
+from toolgauge.service.process import Faults, beside, cancelled
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
@@ -145,7 +145,7 @@ class Watching:
         self._clock = clock
         self._batches: asyncio.Queue[_Batch | None] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._on_worker: OnWorker | None = None
         # Rows that could not be written yet.
         self._unsaved: dict[bytes, bytes] = {}
@@ -185,18 +185,18 @@ class Watching:
             )
         self._on_worker = on_worker
         self._loop = asyncio.get_running_loop()
-        self._task = asyncio.create_task(self._work())
+        self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))
 
     async def stop(self) -> None:
         """Save and announce the rest. Works twice and without a start."""
-        task, self._task = self._task, None
-        if task is not None:
-            # Announcements that are on their way from the worker go first.
-            await asyncio.sleep(0)
-            with self._faults.survived():
-                self._batches.put_nowait((*await self._ask(self._watcher.changes), None))
+        if self._tasks:
+            work, saving = self._tasks
+            self._tasks = ()
+            # A worker that was given up answers no question: nothing waits for this one.
+            await cancelled(saving)
+            await self._put_changes()
             self._batches.put_nowait(None)
-            await task
+            await work
 
     def regressed(self, regressions: Sequence[Regression]) -> None:
         """Have these saved and announced soon. Belongs to the worker."""
@@ -239,17 +239,19 @@ class Watching:
     async def _ask(self, question: Callable[[], _T]) -> _T:
         return question() if self._on_worker is None else await self._on_worker(question)
 
-    async def _work(self) -> None:
+    async def _put_changes(self) -> None:
+        # Behind the batches of the worker: an older row must not be written over a newer one.
+        with self._faults.survived():
+            changed, removed = await self._ask(self._watcher.changes)
+            self._batches.put_nowait((changed, removed, None))
+
+    async def _save_regularly(self) -> None:
         while True:
-            batch: _Batch | None = {}, set(), None
-            try:
-                async with asyncio.timeout(_SAVE_EVERY_S):
-                    batch = await self._batches.get()
-            except TimeoutError:
-                with self._faults.survived():
-                    batch = (*await self._ask(self._watcher.changes), None)
-            if batch is None:
-                return
+            await asyncio.sleep(_SAVE_EVERY_S)
+            await self._put_changes()
+
+    async def _work(self) -> None:
+        while (batch := await self._batches.get()) is not None:
             changed, removed, announce = batch
             with self._faults.survived():
                 await self._save(changed, removed)

@@ -204,10 +204,6 @@ def _headers(value: object) -> object:
     return {str(name): str(text) for name, text in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def _redacted(headers: Mapping[str, str]) -> dict[str, str]:
-    return dict.fromkeys(headers, REDACTED)
-
-
 def redacted_url(url: str | None) -> str | None:
     """Hide user and password of a URL, and its query, where some backends want the key."""
     if not url:
@@ -241,7 +237,7 @@ def _url(value: str | None) -> str | None:
 Headers = Annotated[
     dict[str, str],
     BeforeValidator(_headers, json_schema_input_type=dict[str, str | int] | None),
-    PlainSerializer(_redacted, when_used="json"),
+    PlainSerializer(lambda headers: dict.fromkeys(headers, REDACTED), when_used="json"),
 ]
 Url = Annotated[str, AfterValidator(_url), PlainSerializer(redacted_url, when_used="json")]
 

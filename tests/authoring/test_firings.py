@@ -83,7 +83,7 @@ def test_precision_recall_and_agreement_are_of_judged_runs():
     verdicts = {f"bad{number}": False for number in range(5)} | {f"good{number}": True for number in (0, *range(6, 11))}
     agreement = counted.agreements(labels(**verdicts))[0]
     assert (agreement.passed, agreement.failed, agreement.not_judged) == (Share(1, 6), Share(3, 4), 1)
-    assert (agreement.precision, agreement.recall, agreement.agreement) == (Share(3, 4), Share(3, 4), Share(8, 10))
+    assert (agreement.precision, agreement.failed, agreement.agreement) == (Share(3, 4), Share(3, 4), Share(8, 10))
     assert (agreement.false_alarms, agreement.missed) == ((trace(5),), (trace(3),))
 
 

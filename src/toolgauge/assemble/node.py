@@ -275,35 +275,17 @@ class NodeIndex:
     """Nodes, and the nodes with requests, with executions, with answers and so on; each in order of time."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self.nodes = nodes
-        self.requesting: list[Node] = []
-        self.executing: list[Node] = []
-        self.answering: list[Node] = []
-        self.speaking: list[Node] = []
-        self.offering: list[Node] = []
-        self.running: list[Node] = []
-        self.models: list[Node] = []
-        self.failing: list[Node] = []
-        self.coding: list[Node] = []
         for place, node in enumerate(nodes):
             node.place = place
-            if node.requests:
-                self.requesting.append(node)
-            if node.executions:
-                self.executing.append(node)
-            if node.answers:
-                self.answering.append(node)
-            if node.messages:
-                self.speaking.append(node)
-            if node.offers:
-                self.offering.append(node)
-            if node.agent_run is not None:
-                self.running.append(node)
-            if node.model_call is not None:
-                self.models.append(node)
-            if node.failure is not None:
-                self.failing.append(node)
-            if node.code_step is not None:
-                self.coding.append(node)
+        self.nodes = nodes
+        self.requesting = [node for node in nodes if node.requests]
+        self.executing = [node for node in nodes if node.executions]
+        self.answering = [node for node in nodes if node.answers]
+        self.speaking = [node for node in nodes if node.messages]
+        self.offering = [node for node in nodes if node.offers]
+        self.running = [node for node in nodes if node.agent_run is not None]
+        self.models = [node for node in nodes if node.model_call is not None]
+        self.failing = [node for node in nodes if node.failure is not None]
+        self.coding = [node for node in nodes if node.code_step is not None]
         # Whether any agent, model or tool call was seen.
         self.of_run = bool(self.requesting or self.executing or self.running or self.models)

@@ -106,22 +106,24 @@ def _group(views: Sequence[_V], key: _Key) -> dict[Hashable, list[_V]]:
 _by_id: _Key = attrgetter("call_id")
 
 
-def _by_arguments(view: _View) -> Hashable | None:
+def _by_arguments(scope: Callable[[_View], int], spelled: Callable[[str], str], view: _View) -> Hashable | None:
     arguments = view.arguments_key
-    return None if arguments is None else (fold_name(view.name), arguments)
+    return None if arguments is None else (scope(view), spelled(view.name), arguments)
 
 
-def _by_arguments_in_run(view: _View) -> Hashable | None:
-    arguments = view.arguments_key
-    return None if arguments is None else (_in_run(view), fold_name(view.name), arguments)
-
-
-def _by_name_in_run(view: _View) -> Hashable:
-    return _in_run(view), fold_name(view.name)
+def _by_name(spelled: Callable[[str], str], view: _View) -> Hashable:
+    return _in_run(view), spelled(view.name)
 
 
 def _in_run(view: _View) -> int:
     return id(view.run)
+
+
+def _anywhere(_view: _View) -> int:
+    return 0
+
+
+_SPELLINGS: tuple[Callable[[str], str], ...] = (str, fold_name)
 
 
 def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
@@ -194,18 +196,17 @@ def _most_alike(requests: Sequence[Request], executions: Sequence[Execution], *,
 
 
 _RULES_OF_ONE_ID: tuple[tuple[_Key, _Matches], ...] = (
-    (_by_arguments, partial(zip, strict=False)),
+    (partial(_by_arguments, _anywhere, fold_name), partial(zip, strict=False)),
     (lambda view: fold_name(view.name), partial(_most_alike, same_id=True)),
-    (lambda _view: 0, _in_order),
+    (_anywhere, _in_order),
 )
 
 # From the third kind on two different ids are two calls, however alike.
 _RULES: tuple[tuple[_Key, _Matches], ...] = (
     (_by_id, _of_one_id),
-    (_by_arguments_in_run, _in_order),
-    (_by_arguments, _in_order),
-    (_by_name_in_run, _most_alike),
-    (_by_name_in_run, _in_order_unless_ids_differ),
+    *((partial(_by_arguments, scope, spelled), _in_order) for scope in (_in_run, _anywhere) for spelled in _SPELLINGS),
+    *((partial(_by_name, spelled), _most_alike) for spelled in _SPELLINGS),
+    *((partial(_by_name, spelled), _in_order_unless_ids_differ) for spelled in _SPELLINGS),
 )
 
 

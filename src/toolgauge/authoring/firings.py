@@ -144,7 +144,7 @@ class Firings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """One criterion beside the labels of one source: the runs on which it fired, of the runs with each label that it judged."""
+    """One criterion beside the labels of one source: the runs on which it fired, of the judged ones with each label (`failed`: recall)."""
 
     passed: Share
     failed: Share
@@ -156,11 +156,6 @@ class Agreement:
     def precision(self) -> Share:
         """The runs labelled as failed, of the runs on which it fired."""
         return Share(self.failed.count, self.failed.count + self.passed.count)
-
-    @property
-    def recall(self) -> Share:
-        """The runs on which it fired, of the runs labelled as failed."""
-        return self.failed
 
     @property
     def agreement(self) -> Share:
@@ -344,7 +339,7 @@ class Report:
                     "failed_runs": agreement.failed.as_object(),
                     "not_judged": agreement.not_judged,
                     "precision": agreement.precision.as_object(),
-                    "recall": agreement.recall.as_object(),
+                    "recall": agreement.failed.as_object(),
                     "agreement": agreement.agreement.as_object(),
                     "false_alarms": list(agreement.false_alarms),
                     "missed": list(agreement.missed),
@@ -378,7 +373,7 @@ class Report:
             failing = [(title, agreements[number]) for number, one, title in self._shown if one.pass_at > 0]
             rows = list[tuple[str, ...]]()
             for title, one in (*failing, (TOGETHER, agreements[-1])):
-                shares = (str(share) for share in (one.precision, one.recall, one.agreement))
+                shares = (str(share) for share in (one.precision, one.failed, one.agreement))
                 rows.append((title, _plain(one.passed), _plain(one.failed), str(one.not_judged), *shares))
             yield from _table(_LABEL_HEADS, rows, style)
         found = [(what, traces) for what, traces in self._traces() if traces]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from toolgauge.model.errors import RecordingError
-from toolgauge.model.json import Json, JsonObject, nests_too_deep
+from toolgauge.model.json import Json, JsonObject, values_within
 from toolgauge.recognize.values import as_object
 from toolgauge.recordings.recorded_requests import STDIN, UNREADABLE, decompressed, opened
 
@@ -74,7 +74,7 @@ def parse(line: Line) -> Case | Unreadable:
         return Unreadable(place=line.place, problem=_TOO_DEEP)
     # Few brackets settle it for nearly all cases. An empty list at the end is a level, too.
     brackets = line.content.count(b"[") + line.content.count(b"{")
-    if brackets > _MAX_DEPTH and nests_too_deep(written, _MAX_DEPTH - 1):
+    if brackets > _MAX_DEPTH and values_within(written, _MAX_DEPTH - 1) is None:
         return Unreadable(place=line.place, problem=_TOO_DEEP)
     if not isinstance(written, dict):
         return Unreadable(place=line.place, problem=_ARRAY if isinstance(written, list) else "a case is a JSON object")

@@ -64,7 +64,8 @@ class AgentCore(PlainDialect):
                 if answer.call_id is not None:
                     yield CallAnswered(call_id=answer.call_id, result=answer.result, error=answer.error)
             # Whole states of graphs are written as a user's message, too, but as JSON.
-            spoken = [one for one in given if values.text_of(one.get("content")).lstrip()[:1] not in ("{", "[")]
+            texts = [(one, one.get("content")) for one in given]
+            spoken = [one for one, text in texts if isinstance(text, str) and text.lstrip()[:1] not in ("{", "[")]
             yield from conventions.newest_user_text([Message(one, "user") for one in spoken])
         elif (execution := _agentcore_executed(given, written)) is not None:
             yield execution

@@ -6,6 +6,7 @@ None of them needs a reference. Contracts are in section `tools` of the configur
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import ClassVar, Literal
 
@@ -137,11 +138,15 @@ class _Check:
             return "it was cancelled while it ran"
         if has_run_well(call):
             return "it was executed and answered"
-        called, agents = _letters(call.name), tuple(one for one in map(_letters, self._agents) if one)
-        if called in agents or (self._kinds.hands_over(call.name) and called.endswith(agents)):
-            return "it names an agent of this run"
+        called, (agents, growing) = _letters(call.name), self._signs
+        is_agent = called in agents or (self._kinds.hands_over(call.name) and called.endswith(agents))
+        return "it names an agent of this run" if is_agent else growing
+
+    @cached_property
+    def _signs(self) -> tuple[tuple[str, ...], str]:
         growing = next((name for name in self.names if _GROWS.match(name)), None)
-        return "" if growing is None else f"{shown(growing)} adds tools to the offer"
+        agents = tuple(dict.fromkeys([letters for one in self._agents if (letters := _letters(one))]))
+        return agents, "" if growing is None else f"{shown(growing)} adds tools to the offer"
 
 
 def _letters(name: str) -> str:

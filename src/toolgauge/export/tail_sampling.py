@@ -12,12 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from itertools import chain
 from sys import maxsize
-from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.settings import KeepSettings
 from toolgauge.model.delivery import REQUEST_BYTES, Outgoing, Signal, merged
 from toolgauge.model.journal import ClosedId, SamplingDecision
@@ -29,6 +28,10 @@ from toolgauge.otlp.encode import request_with_sampling, sampling_of, threshold_
 from toolgauge.otlp.request import TraceRequest, copied_items, split_by_trace
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
+
+if TYPE_CHECKING:
+    # It loads the event loop, which commands that send nothing do without.
+    from toolgauge.export.send_queue import SendQueue
 
 # The oldest are forgotten beyond: decided traces, conversations that failed.
 _MAX_IDS = 100_000
@@ -70,7 +73,7 @@ class Keep:
     """The waiting traces of one destination. Belongs to the holder of the metrics' lock."""
 
     def __init__(
-        self, name: str, settings: KeepSettings, queue: SendQueue, metrics: SelfMetrics, ledger: Ledger
+        self, name: str, settings: KeepSettings, queue: "SendQueue", metrics: SelfMetrics, ledger: Ledger
     ) -> None:
         self.name = name
         self._settings = settings

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from toolgauge import on_demand
 from toolgauge.model.errors import EvaluationError
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, JsonObject, nests_too_deep
+from toolgauge.model.json import Json, JsonObject, values_within
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator, Question, reason_in
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
@@ -74,7 +74,7 @@ class VerdictForm:
         """Return the problem of a verdict, for the judge to read; `None` when it fits."""
         if not isinstance(verdict, dict):
             return "the verdict must be an object"
-        if nests_too_deep(verdict, _MAX_DEPTH):
+        if values_within(verdict, _MAX_DEPTH) is None:
             return "the verdict is nested too deeply"
         worst = min(self._validator.iter_errors(verdict), key=lambda error: len(error.instance_path), default=None)
         if worst is None:

@@ -134,7 +134,7 @@ class Judges:
 
     def __init__(self, client: Client, model: JudgeModel, settings: JudgeSettings, metrics: JudgeMetrics) -> None:
         self._client = client
-        self._model = model
+        self.model = model
         self._metrics = metrics
         self._max_queue = settings.max_queue
         self._max_bytes = settings.max_queue_bytes
@@ -150,11 +150,6 @@ class Judges:
         self._is_closed = False
         metrics.queue.observe = lambda: {(): len(self._open)}
         metrics.in_flight.observe = lambda: {(): len(self._calls)}
-
-    @property
-    def trouble(self) -> tuple[str, float] | None:
-        """How the last call failed, and for how many seconds no call has been answered."""
-        return self._model.trouble
 
     @property
     def open_count(self) -> int:
@@ -259,7 +254,7 @@ class Judges:
 
     async def _ask(self, entry: _Entry, open_inquiry: _OpenInquiry, place: int, question: Question) -> None:
         try:
-            outcome = await self._model.ask(open_inquiry.inquiry.evaluator, question)
+            outcome = await self.model.ask(open_inquiry.inquiry.evaluator, question)
         except asyncio.CancelledError:
             if self._is_closed:
                 raise

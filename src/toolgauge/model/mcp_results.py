@@ -11,7 +11,7 @@ from typing import cast
 
 import msgspec
 
-from toolgauge.model.json import Json, JsonObject, nests_too_deep
+from toolgauge.model.json import Json, JsonObject, values_within
 from toolgauge.model.literals import CLASS, parse_fields, parse_literal, parse_repr
 
 # Frameworks wrap a result once or twice, and each may write it as text.
@@ -261,7 +261,7 @@ def _decoded(text: str) -> Json:
             return text
     if isinstance(found, str):
         return text if (inner := _decoded(found)) is found else inner
-    return text if nests_too_deep(found, _MAX_DEPTH) else found
+    return text if values_within(found, _MAX_DEPTH) is None else found
 
 
 def _structured(value: Json) -> Json:

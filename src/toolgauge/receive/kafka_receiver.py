@@ -68,7 +68,8 @@ class KafkaReceiver:
         self._began: Future[None] = Future()
         self._is_stopping = self._taker.is_stopping
         self._is_leaving = threading.Event()
-        self._trouble: tuple[str, int] | None = None
+        # Why nothing can be read, and since when; `None` where all is well.
+        self.trouble: tuple[str, int] | None = None
         # The thread's from here on.
         self._assignments: dict[int, Assignment] = {}
         self._committed: dict[tuple[str, int], tuple[int, str]] = {}
@@ -87,11 +88,6 @@ class KafkaReceiver:
         self._lag: dict[Labels, float] = {}
         self._kafka_metrics.lag.observe = lambda: dict(self._lag)
         self._kafka_metrics.uncommitted.observe = lambda: {(): parts.offsets.needed}
-
-    @property
-    def trouble(self) -> tuple[str, int] | None:
-        """Why nothing can be read, and since when; `None` where all is well."""
-        return self._trouble
 
     async def start(self) -> None:
         """Begin to read; brokers that are away are tried again. Raise `StartError` for a wrong configuration."""
@@ -189,13 +185,13 @@ class KafkaReceiver:
         )
 
     def _fail(self, why: str) -> None:
-        if self._trouble is None or self._trouble[0] != why:
-            self._trouble = (why, self._parts.clock())
+        if self.trouble is None or self.trouble[0] != why:
+            self.trouble = (why, self._parts.clock())
             _LOG.warning("kafka: %s; trying again", why)
 
     def _mend(self) -> None:
-        if self._trouble is not None and not self._is_gone:
-            self._trouble = None
+        if self.trouble is not None and not self._is_gone:
+            self.trouble = None
             _LOG.info("kafka: consuming again")
 
     def _turn(self) -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Content
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested
 from toolgauge.recognize import langchain, provider_messages, values
@@ -201,7 +201,12 @@ def requested(messages: FlatMessages, raw: Value, agent: str | None) -> list[Cal
         response = values.decoded_object(raw)
         recorded = [] if _RESPONSES.isdisjoint(response) else response_calls(response)
         unusable = [call for call in recorded if not call.usable]
-        usable = [call for call in recorded if call.usable]
+        bare = Recorded({})  # Servers leave the arguments out when the model gave none
+        usable = [
+            replace(call, arguments=bare) if call.arguments == NOT_RECORDED else call
+            for call in recorded
+            if call.usable
+        ]
         # Old releases show a call that could not be parsed among the others, without its id.
         rejected = [(call.name, call.arguments, call.call_id) for call in unusable]
         rejected += [(call.name, call.arguments, None) for call in unusable]

@@ -11,7 +11,7 @@ import msgspec
 
 from toolgauge.model import masks
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value, nests_too_deep
+from toolgauge.model.json import Json, JsonObject, Value, values_within
 from toolgauge.model.literals import clean, finite, parse_literal
 
 # Parsed JSON can take twenty times the room of its text; a larger text stays text.
@@ -40,7 +40,7 @@ _decode: Callable[[str], Json] = msgspec.json.Decoder().decode
 def parse_text(text: str) -> Content:
     """Read text as JSON, else as a Python literal, else keep it as `Unparsed`; `null` is `Recorded(None)`."""
     read = _open_text(text)
-    if len(text) > _SHORTEST_DEEP and isinstance(read, Recorded) and nests_too_deep(read.value, MAX_DEPTH):
+    if len(text) > _SHORTEST_DEEP and isinstance(read, Recorded) and values_within(read.value, MAX_DEPTH) is None:
         return _unreadable(text, text.strip())
     return read
 
@@ -55,7 +55,7 @@ def content(value: Value) -> Content:
     if isinstance(value, (bytes, bytearray)):
         return parse_text(value.decode("utf-8", "replace"))
     read = _plain(value, MAX_DEPTH + 1)
-    return Unparsed(dump(plain(value))) if nests_too_deep(read, MAX_DEPTH) else Recorded(read)
+    return Unparsed(dump(plain(value))) if values_within(read, MAX_DEPTH) is None else Recorded(read)
 
 
 def decoded(value: Value) -> Json:
@@ -113,7 +113,7 @@ def part(value: Json) -> Content:
                 break
         else:
             return Recorded(value)
-    return Unparsed(dump(plain(value))) if nests_too_deep(value, MAX_DEPTH) else Recorded(value)
+    return Unparsed(dump(plain(value))) if values_within(value, MAX_DEPTH) is None else Recorded(value)
 
 
 def arguments(value: Value) -> Content:
@@ -233,7 +233,7 @@ def _quickly(value: Value) -> Json:
         found = _decode(value)
     except (ValueError, RecursionError, MemoryError):
         return None
-    return None if len(value) > _SHORTEST_DEEP and nests_too_deep(found, MAX_DEPTH) else found
+    return None if len(value) > _SHORTEST_DEEP and values_within(found, MAX_DEPTH) is None else found
 
 
 def _opened(value: Value) -> Content:
@@ -265,7 +265,7 @@ def _parse_slowly(text: str) -> Json:
         value = cast("Json", json.loads(text, parse_constant=str, parse_float=lambda number: finite(float(number))))
     except ValueError:
         return parse_literal(text)
-    if nests_too_deep(value, MAX_DEPTH):
+    if values_within(value, MAX_DEPTH) is None:
         raise RecursionError
     return _plain(value, MAX_DEPTH) if "\\u" in text else value
 

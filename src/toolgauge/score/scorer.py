@@ -219,9 +219,9 @@ class Scorer:
                     shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory, self.kinds)
                     outcomes.extend(islice(registered.outcomes(shown), most))
                 else:
-                    # The spare thread has left out the `None` between outcomes that plug-ins may yield.
-                    evaluations = cast("Iterable[Judged]", evaluator.evaluate(seen.trajectory, seen.expected))
-                    outcomes.extend(islice(evaluations, most))
+                    # Older plug-ins yield `None` between outcomes.
+                    evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
+                    outcomes.extend(islice((one for one in evaluations if one is not None), most))
             except EvaluationError as error:
                 fault = Errored(error_type=error.error_type, message=error.message)
             except BaseException as error:

@@ -123,7 +123,8 @@ class RecentOffers:
         return (tools, "service") if apart_ns <= HOUR else None
 
     def _remember(self, trajectory: Trajectory, part: _Part, tools: _Tools) -> None:
-        tools_key = _key(trajectory, *[tool.name for tool in tools])
+        # By hash: each conversation has a key, which would keep the names of a thousand tools.
+        tools_key = _key(trajectory, hash(tuple([tool.name for tool in tools])))
         known = self._tools.get(tools_key)
         # The newest definitions count. A look at every schema of every trajectory would cost more than judging its calls.
         if known is None or not all(map(is_, known, tools)):
@@ -219,10 +220,11 @@ def _offer(tools: Sequence[ToolDefinition], source: OfferSource) -> Offer:
 class Schemas:
     """Schemas of the tools on offer, by name; producers write them, so that nothing about their form is sure."""
 
-    __slots__ = ("_by_tool",)
+    __slots__ = ("_by_tool", "_defaults")
 
     def __init__(self, trajectory: Trajectory) -> None:
         self._by_tool: dict[str, JsonObject] = {}
+        self._defaults: dict[str, JsonObject] = {}
         for tool in trajectory.tools_offered or ():
             if tool.parameters is not None:
                 self._by_tool.setdefault(tool.name, tool.parameters)
@@ -234,6 +236,10 @@ class Schemas:
 
     def defaults(self, tool: str) -> JsonObject:
         """Return the declared defaults of the tool's arguments."""
-        declared = self._by_tool.get(tool, {}).get("properties")
-        members = declared.items() if isinstance(declared, dict) else ()
-        return {name: one["default"] for name, one in members if isinstance(one, dict) and "default" in one}
+        if tool not in self._defaults:
+            declared = self._by_tool.get(tool, {}).get("properties")
+            members = declared.items() if isinstance(declared, dict) else ()
+            self._defaults[tool] = {
+                key: one["default"] for key, one in members if isinstance(one, dict) and "default" in one
+            }
+        return self._defaults[tool]

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from toolgauge import on_demand
 from toolgauge.model.errors import SchemaError
-from toolgauge.model.json import Json, JsonObject, leaves, nests_too_deep
+from toolgauge.model.json import Json, JsonObject, leaves, values_within
 from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Side
 from toolgauge.score.compare import path
@@ -372,12 +372,13 @@ def _inner(schema: JsonObject, *keywords: str) -> list[JsonObject]:
 
 
 def _size(value: Json) -> int:
-    """Count the single values in it; raise `SchemaError` for one that is nested too deeply."""
+    """Count the values in it, empty containers included; raise `SchemaError` for one that is nested too deeply."""
     if isinstance(value, dict) and _CONTAINER_TYPES.isdisjoint(map(type, value.values())):
         return len(value)
-    if nests_too_deep(value, _MAX_DEPTH):
+    count = values_within(value, _MAX_DEPTH)
+    if count is None:
         raise SchemaError("it is nested too deeply to check against")
-    return sum(1 for _ in leaves(value))
+    return count
 
 
 def _encodable(value: _J) -> _J:

@@ -99,7 +99,7 @@ class JudgePool:
     @property
     def trouble(self) -> tuple[str, float] | None:
         """How the last call failed, and for how many seconds no call has been answered."""
-        return None if self._judges is None else self._judges.trouble
+        return None if self._judges is None else self._judges.model.trouble
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Take the inquiries about one trajectory; from any thread."""

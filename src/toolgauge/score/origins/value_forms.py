@@ -311,23 +311,27 @@ def is_computed(value: float, seen: Iterable[float], named_shares: Iterable[floa
 
 def days(content: bytes) -> Iterator[Day]:
     """Yield the days that folded text names; both readings where either number may be the month."""
-    candidates: list[Day] = [(int(year), int(month), int(day)) for year, month, day in _YEAR_FIRST.findall(content)]
+    for year, month, day in _dates(content):
+        if 1 <= month <= 12 and 1 <= day <= 31:
+            yield year, month, day
+
+
+def _dates(content: bytes) -> Iterator[Day]:
+    for match in _YEAR_FIRST.finditer(content):
+        yield int(match[1]), int(match[2]), int(match[3])
     for match in _YEAR_LAST.finditer(content):
         year = int(match[3]) if match[3] else None
         year = year + 2000 if year is not None and year < 100 else year
         one, other = int(match[1]), int(match[2] or match[4] or match[5])
-        candidates += (year, one, other), (year, other, one)
+        yield from ((year, one, other), (year, other, one))
     for match in _MONTH_FIRST.finditer(content):
         year, month = int(match[4]) if match[4] else None, _MONTHS[match[1]]
-        candidates += [(year, month, int(day)) for day in (match[2], match[3]) if day]
+        yield from [(year, month, int(day)) for day in (match[2], match[3]) if day]
     for match in _MONTH_ALONE.finditer(content):
         year = int(match[2]) if match[2] else None
-        candidates += [(year, _MONTHS[match[1]], day) for day in _ENDS_OF_MONTH]
+        yield from [(year, _MONTHS[match[1]], day) for day in _ENDS_OF_MONTH]
     for match in _DAY_FIRST.finditer(content):
-        candidates.append((int(match[3]) if match[3] else None, _MONTHS[match[2]], int(match[1])))
-    for year, month, day in candidates:
-        if 1 <= month <= 12 and 1 <= day <= 31:
-            yield year, month, day
+        yield int(match[3]) if match[3] else None, _MONTHS[match[2]], int(match[1])
 
 
 def neighbours(day: Day) -> Iterator[Day]:

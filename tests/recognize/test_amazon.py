@@ -116,6 +116,11 @@ def test_langchains_tool_messages_are_answers():
     ]
 
 
+@each_row("content", [{"content": '{"messages": []}'}, [{"text": "hi"}], '{"messages": []}'])
+def test_the_state_of_a_graph_is_no_text_of_a_user(content: Json):
+    assert read(moved([{"role": "user", "content": content}], [], scope=LANGCHAIN)) == []
+
+
 def strands(attributes: dict[str, Value], name: str, parent: str | None, start: int, end: int) -> Span:
     return placed(span({"gen_ai.system": "strands-agents", **attributes}, scope=STRANDS), name, parent, start, end)
 

@@ -268,6 +268,12 @@ def test_calls_are_in_order_of_their_indices_across_messages():
     ]
 
 
+def test_a_call_without_arguments_in_the_response_alone_has_none():
+    response = {"choices": [{"message": {"tool_calls": [{"id": "c1", "function": {"name": "now"}}]}}]}
+    (call,) = [one for one in model({"output.value": json.dumps(response)}) if isinstance(one, CallRequested)]
+    assert (call.name, call.call_id, call.arguments) == ("now", "c1", Recorded({}))
+
+
 def test_deprecated_function_call_is_read():
     found = model(
         {OUT + "0.message.function_call_name": "add", OUT + "0.message.function_call_arguments_json": '{"a": 1}'}

@@ -176,6 +176,13 @@ def test_a_schema_that_doubles_the_work_at_each_level_is_given_up():
     assert found.explanation == "the schema of `refund` cannot be used: it takes too long to check against"
 
 
+def test_empty_values_are_counted_before_a_heavy_check():
+    schema = properties(a={"items": {"anyOf": [{"minimum": number} for number in range(2001)]}})
+    (found,) = judge(ArgumentsSchema(), refund({"a": [{} for _ in range(100_000)]}, schema))
+    assert isinstance(found, NotEvaluated)
+    assert found.explanation == "the schema of `refund` cannot be used: it takes too long to check against"
+
+
 def test_patterns_take_linear_time_and_those_with_look_around_are_skipped():
     schema = properties(a={"type": "string", "pattern": "^(a+)+$"}, b={"type": "string", "pattern": "^(?=x)"})
     found = outcome({"a": "a" * 5000 + "!", "b": "y"}, schema)

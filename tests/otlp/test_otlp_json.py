@@ -140,7 +140,7 @@ def test_what_is_no_otlp_document_is_an_error(text: bytes):
 )
 def test_more_objects_and_lists_than_any_producer_writes_are_an_error(inside: str):
     text = '{"resourceSpans":[{"scopeSpans":[{"spans":[{},' + inside
-    with pytest.raises(DecodeError, match="more objects and lists"):
+    with pytest.raises(DecodeError, match="too many objects and lists"):
         request_from_json("traces", text.encode())
 
 

@@ -80,7 +80,7 @@ def call_arguments(span: Span, instrumentation: str) -> Content:
 
 
 def call_answer(span: Span, instrumentation: str) -> Answer:
-    """Read the result and what it hides: the call's id, the failure behind status OK."""
+    """Read the result, and the call's id and the failure in it where the status is OK."""
     value = span.attributes.get(OUTPUT)
     answer = Answer() if value is None else _answer(value, instrumentation)
     error = span_error(span)

@@ -327,7 +327,7 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
         return None
     present = _LOOKED_FOR.intersection(attributes)
     sums = model_call(attributes, keys=_SUMS) if type(seen) is AgentRun else None
-    # Costs differ from call to call, and what is remembered must not.
+    # Not the cost: it differs between calls, and equal properties are remembered once.
     costs = present & _ANY_COST
     written: list[Value] = []
     for key in present - costs:

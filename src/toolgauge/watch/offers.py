@@ -29,7 +29,7 @@ _ROOT = "$.parameters"
 _MAX_DEPTH = 64
 _GRAVEST = ("breaking", "changed", "additive")
 _ALL: frozenset[str] = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
-# Keywords without an effect on what is valid.
+# Keywords that do not change whether a value is valid.
 _ANNOTATIONS = frozenset(
     ("description", "title", "default", "examples", "example", "format", "deprecated", "readOnly", "writeOnly")
 ) | {"$schema", "$id"}  # fmt: skip

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
-from toolgauge.assemble.memory import READING_BYTES, contents_of, cut, memory_of
+from toolgauge.assemble.memory import READING_BYTES, cut, memory_of
 from toolgauge.assemble.node import Execution, Node, NodeIndex, arguments_key
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.names import fold_name
@@ -186,8 +186,7 @@ class UnmatchedResults:
                 if known is None or place <= known[:2]:
                     cut_short = cut(seen, _MAX_TEXT)
                     answer = cut_short if isinstance(cut_short, CallAnswered) else seen
-                    names = [name.__sizeof__() for name in (reading.service, answer.name) if name is not None]
-                    size = _ENTRY_BYTES + memory_of(contents_of(answer)) + sum(names)
+                    size = _ENTRY_BYTES + memory_of((reading.service, *astuple(answer)))
                     self._known[key] = (*place, answer, size)
                     self.size_bytes += size - (known[3] if known is not None else 0)
         while len(self._known) > self._max_answers or self.size_bytes > self._max_bytes:

@@ -292,15 +292,13 @@ class Pipeline:
         self._release_overloaded()
         # Left by a fault.
         self.egress.closed_entries += self.assembler.take_released()
-        due_ns = self.assembler.next_due_ns() or now_ns
         close = self.assembler.close_all if self._closes_all else self.assembler.closed
         for trajectory in close(now_ns):
-            self.scoring.finish(trajectory, now_ns, due_ns)
+            self.scoring.finish(trajectory, now_ns, self.assembler.due_ns)
             if self._open_runs is not None:
                 self._open_runs.forget(trajectory.trace_id)
             if self._parts.clock() >= until:
                 return True
-            due_ns = self.assembler.next_due_ns() or now_ns
         self._closes_all = False
         if self._is_closing:
             self._parts.feedback.close()

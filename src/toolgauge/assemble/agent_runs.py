@@ -38,6 +38,9 @@ _Newest: TypeAlias = dict[Role, Collection[str]]
 _Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
 _time: Callable[[_Sight], int] = itemgetter(0)
 _end: Callable[[Node], int] = attrgetter("until_ns")
+_name: Callable[[ToolDefinition], str] = attrgetter("name")
+_ending: Callable[[Node], str | None] = attrgetter("model_call.ending")
+Tools: TypeAlias = tuple[ToolDefinition, ...] | None
 # The time of an offer, and its tools.
 Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
 
@@ -121,8 +124,10 @@ def new_offers(offering: Sequence[Node]) -> list[Offer]:
     return found
 
 
-def tools_of(offers: Sequence[Offer]) -> tuple[ToolDefinition, ...] | None:
+def tools_of(offers: Sequence[Offer]) -> Tools:
     """Return all tools on offer, each once, with the first description and schema that was recorded."""
+    if len(offers) == 1 and len({*map(_name, offers[0][1])}) == len(offers[0][1]):
+        return offers[0][1]
     tools: dict[str, ToolDefinition] = {}
     for _, offered in offers:
         for tool in offered:
@@ -138,9 +143,7 @@ def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, i
     """Return the first turn of calls that could know of each tool."""
     first: dict[str, int] = {}
     for time_ns, offered in offers:
-        turn = bisect_left(turns_ns, time_ns)
-        for tool in offered:
-            first.setdefault(tool.name, turn)
+        first |= dict.fromkeys(map(_name, offered), bisect_left(turns_ns, time_ns)) | first
     return first
 
 
@@ -176,10 +179,11 @@ class Offers:
         return known
 
 
-def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
-    """Return the runs of one trace; without agent runs it is one, that of `whole`."""
+def runs_of(whole: Node, index: NodeIndex, tools: Tools, *, begins: bool | None) -> Sequence[Run]:
+    """Return the runs of one trace with these `tools`, which `begins` or not; without agent runs it is one, that of `whole`."""
     if len(index.running) <= 1:
-        return (_run(whole, index.speaking, index.offering),)
+        tools = tools if whole.branch.tool_above is None else _tools_within(index.offering)
+        return (_run(whole, index.speaking, tools, begins=begins),)
     # By identity: hashing the names of spans would cost more than everything else here.
     by_run: dict[int, tuple[Node, list[Node]]] = {}
     for node in index.nodes:
@@ -195,7 +199,9 @@ def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
         # Spans outside of all runs are a run only where there is no other.
         if run.agent_run is None:
             continue
-        one = _run(run, [node for node in together if node.messages], [node for node in together if node.offers])
+        speaking, offering = [node for node in together if node.messages], [node for node in together if node.offers]
+        tools = tools_of(new_offers(offering)) if run.branch.tool_above is None else _tools_within(offering)
+        one = _run(run, speaking, tools, begins=has_beginning(speaking))
         within = inner.get(one.span)
         if within and one.prompt is None and one.response is None:
             # A workflow around agents has no text of its own: theirs is.
@@ -211,26 +217,28 @@ def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
     return runs[::-1]
 
 
-def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
+def _tools_within(offering: Sequence[Node]) -> Tools:
+    """Return the tools of a run that a tool started: the caller of that had another offer."""
+    return tools_of(new_offers([node for node in offering if node.branch.outermost is not None]))
+
+
+def _run(run: Node, speaking: Sequence[Node], tools: Tools, *, begins: bool | None) -> Run:
     outer = run.above.branch.outermost if run.above is not None else None
-    if run.branch.tool_above is not None:
-        # The caller of the tool that started the run had another offer.
-        offering = [node for node in offering if node.branch.outermost is not None]
     return Run(
         span=run.ref,
         above=outer.ref if outer is not None else None,
         agent=run.agent_run.agent if run.agent_run is not None else None,
-        prompt=_first_text(run, *speaking, role="user"),
-        response=_first_text(run, *sorted(speaking, key=_end, reverse=True), role="assistant"),
-        tools_offered=tools_of(new_offers(offering)),
+        prompt=_first_text([run, *speaking], "user"),
+        response=_first_text([run, *sorted(speaking, key=_end, reverse=True)], "assistant"),
+        tools_offered=tools,
         start_ns=run.start_ns,
         end_ns=run.end_ns,
         is_agent=run.agent_run is not None,
-        has_history=has_beginning(speaking) is False,
+        has_history=begins is False,
     )
 
 
-def _first_text(*nodes: Node, role: str) -> str | None:
+def _first_text(nodes: Sequence[Node], role: str) -> str | None:
     for node in nodes:
         texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
         if texts:
@@ -274,7 +282,7 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
 
 def with_endings(runs: Sequence[Run], whole: Node, index: NodeIndex) -> Sequence[Run]:
     """Return the runs of one trace, with the endings of the last model output of the outermost."""
-    if not any(node.model_call is not None and node.model_call.ending is not None for node in index.models):
+    if not any(map(_ending, index.models)):
         return runs
     nodes = {node.ref: node for node in index.nodes}
     # A span around a model call may have nothing of its own.

@@ -6,7 +6,7 @@ A call shows up in three to eight places; counting one twice or losing a rejecte
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, filterfalse, islice
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -35,7 +35,7 @@ from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.metrics import MAX_PROPERTY, short_hash
-from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, ConversationSeen, Reading
+from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, ConversationSeen, MessageSeen, Reading
 from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, ToolCall, Trajectory, TrajectoryScope
 
 # Versions of the properties of one trajectory, above which they are not remembered.
@@ -44,6 +44,8 @@ _MOST_REMEMBERED = 4
 _MAX_NESTING = 4
 # Texts that a producer dropped.
 _CUT = LeftOut(texts=1, is_complete=False)
+# Service, scope, dialect, version and language.
+_Writer: TypeAlias = tuple[str | None, str, str | None, str, str]
 Parents: TypeAlias = Mapping[str, str | None]
 
 
@@ -71,6 +73,8 @@ class _Planted:
                 break
         # Stands for the trace as a whole.
         self.whole = self.root or index.nodes[0]
+        self.offers = new_offers(index.offering)
+        self.tools, self.begins = tools_of(self.offers), has_beginning(index.speaking)
         requests = requested_calls(index)
         executions = executed_calls(index.executing, requests)
         self.pairs = pair(requests, executions, index.offering)
@@ -148,28 +152,23 @@ def _joined(
     pairs, turns_ns, calls = _calls(planted, index)
     runs, hidden_turns = _runs(planted, calls)
     last = planted[-1]
-    root = last.root
-    producer = index.nodes[0].first if root is None else root.first
-    agents: dict[str, None] = {}
+    root, nodes = last.root, index.nodes
+    producer = nodes[0].first if root is None else root.first
+    if producer.service is None:
+        producer = next((node.first for node in nodes if node.first.service is not None), producer)
+    agents = dict.fromkeys([*map(_agent, index.running), *[call.agent for call in calls]])
+    agents.pop(None, None)
     # Few traces have more than one version of the properties of their runs and model calls.
-    distinct: dict[int, tuple[tuple[str, str], ...]] = {}
+    values = [node.properties.values for node in nodes if node.properties is not None]
+    distinct = dict(zip(map(id, values), values, strict=True))
     # Log records without a span count where there is nothing else.
-    spans: list[Node] = []
-    is_cut = False
-    for node in index.nodes:
-        if node.agent_run is not None and node.agent_run.agent is not None:
-            agents[node.agent_run.agent] = None
-        if node.properties is not None:
-            distinct[id(node.properties.values)] = node.properties.values
-        if not node.from_log_only:
-            spans.append(node)
-        if producer.service is None and node.first.service is not None:
-            producer = node.first
-        is_cut = is_cut or node.first.is_cut
-    agents.update({call.agent: None for call in calls if call.agent is not None})
+    spans = [*filterfalse(_is_log_alone, nodes)] or nodes
     # The lowest rank; among equals the root's, else the earliest.
-    named = [node.conversation for node in (last.whole, *last.index.nodes) if node.conversation is not None]
-    offers = new_offers(index.offering)
+    named = [*filter(None, map(_conversation, (last.whole, *last.index.nodes)))]
+    offers, tools, begins = last.offers, last.tools, last.begins
+    if len(planted) > 1:
+        offers, begins = new_offers(index.offering), has_beginning(index.speaking)
+        tools = tools_of(offers)
     merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
     return Trajectory(
         scope=scope,
@@ -180,23 +179,23 @@ def _joined(
         agents=tuple(agents),
         root=root.ref if root is not None else None,
         calls=calls,
-        tools_offered=tools_of(offers),
+        tools_offered=tools,
         messages=messages_of(index.speaking, turns_ns),
         offer_turns=offer_turns(offers, turns_ns),
         attributes=_attributes(traces, root),
         closed_because=closed_because,
-        start_ns=min(map(_start_ns, spans or index.nodes)),
-        end_ns=max(map(_end_ns, spans or index.nodes)),
-        left_out=merged([trace.left_out for trace in traces] + [_CUT] * is_cut),
+        start_ns=min(map(_start_ns, spans)),
+        end_ns=max(map(_end_ns, spans)),
+        left_out=merged([trace.left_out for trace in traces] + [_CUT] * (True in map(_is_cut, nodes))),
         hidden_turns=hidden_turns,
-        has_beginning=has_beginning(index.speaking),
-        has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
+        has_beginning=begins,
+        has_media=True in map(_has_media, chain.from_iterable(map(_messages, index.speaking))),
         runs=tuple(runs),
         code_steps=code_steps(index),
         properties=merge(*distinct.values()),
         tokens=tokens_of([one.index for one in planted]),
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
-        sources=_sources(index.nodes),
+        sources=_sources(nodes),
     )
 
 
@@ -205,7 +204,7 @@ def _runs(planted: Sequence[_Planted], calls: Sequence[ToolCall]) -> tuple[list[
     runs: list[Run] = []
     hidden_turns = 0
     for one in planted:
-        of_trace = with_endings(runs_of(one.whole, one.index), one.whole, one.index)
+        of_trace = with_endings(runs_of(one.whole, one.index, one.tools, begins=one.begins), one.whole, one.index)
         runs += with_errors(of_trace, one.whole, one.index, calls) if one.index.failing else of_trace
         for node in one.index.models if not one.index.executing else ():
             hidden_turns += not node.requests and node.model_call is not None and node.model_call.stopped_for_tools
@@ -215,6 +214,19 @@ def _runs(planted: Sequence[_Planted], calls: Sequence[ToolCall]) -> tuple[list[
 _rank: Callable[[ConversationSeen], int] = attrgetter("rank")
 _start_ns: Callable[[Node], int] = attrgetter("start_ns")
 _end_ns: Callable[[Node], int] = attrgetter("end_ns")
+_agent: Callable[[Node], str | None] = attrgetter("agent_run.agent")
+_conversation: Callable[[Node], ConversationSeen | None] = attrgetter("conversation")
+_messages: Callable[[Node], Sequence[MessageSeen]] = attrgetter("messages")
+_has_media: Callable[[MessageSeen], bool] = attrgetter("has_media")
+_is_log_alone: Callable[[Node], bool] = attrgetter("from_log_only")
+_own_attributes: Callable[[Reading], object] = attrgetter("attributes")
+_model_call: Callable[[Node], object] = attrgetter("model_call")
+_agent_run: Callable[[Node], object] = attrgetter("agent_run")
+_span_id: Callable[[Node], str] = attrgetter("ref.span_id")
+_is_cut: Callable[[Node], bool] = attrgetter("first.is_cut")
+_writer: Callable[[Node], _Writer] = attrgetter(
+    "first.service", "first.scope", "first.dialect", "first.version", "first.language"
+)
 
 
 def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], list[int], tuple[ToolCall, ...]]:
@@ -236,24 +248,25 @@ def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], l
 
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     """Group spans by their writer."""
-    groups: defaultdict[tuple[str | None, str, str, str, str], list[Node]] = defaultdict(list)
-    for node in nodes:
-        first = node.first
-        if first.dialect is not None:
-            groups[first.service, first.scope, first.dialect, first.version, first.language].append(node)
-    return tuple(
-        SpanSource(
-            service=service,
-            scope=scope,
-            dialect=dialect,
-            spans=tuple([node.ref.span_id for node in group]),
-            model_calls=len([node for node in group if node.model_call is not None]),
-            has_runs=any(node.model_call is not None or node.agent_run is not None for node in group),
-            version=version,
-            language=language,
-        )
-        for (service, scope, dialect, version, language), group in groups.items()
-    )
+    groups: defaultdict[_Writer, list[Node]] = defaultdict(list)
+    for writer, node in zip(map(_writer, nodes), nodes, strict=True):
+        groups[writer].append(node)
+    sources: list[SpanSource] = []
+    for (service, scope, dialect, version, language), group in groups.items():
+        model_calls = len([*filter(_model_call, group)])
+        if dialect is not None:
+            source = SpanSource(
+                service=service,
+                scope=scope,
+                dialect=dialect,
+                spans=tuple(map(_span_id, group)),
+                model_calls=model_calls,
+                has_runs=model_calls > 0 or any(map(_agent_run, group)),
+                version=version,
+                language=language,
+            )
+            sources.append(source)
+    return tuple(sources)
 
 
 # Runs of one agent have the same properties: without it, fingerprints take a fifth more.
@@ -270,7 +283,9 @@ def _merged(*distinct: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
     """Merge attributes: the root's win, then spans without a parent, then the earliest."""
     merged: dict[str, str | int | float | bool] = {}
-    readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
+    readings = [reading for trace in traces for reading in filter(_own_attributes, trace.readings)]
+    if not readings:
+        return {}
     readings.sort(key=lambda one: (one.is_log, one.start_ns, one.ref.span_id, one.ref.trace_id))
     readings.sort(key=lambda one: (root is None or one.ref != root.ref, one.parent_span_id is not None))
     for reading in readings:

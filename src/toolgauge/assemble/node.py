@@ -1,6 +1,7 @@
 """Holds the spans of a trace as nodes of a tree, and the two views of a call."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -271,6 +272,15 @@ class Execution(View, eq=False):
         self.is_unfinished = self.is_unfinished and other.is_unfinished
 
 
+def _showing(field: str) -> Callable[[Node], object]:
+    return attrgetter(field)
+
+
+_requests, _executions, _answers = _showing("requests"), _showing("executions"), _showing("answers")
+_messages, _offers, _agent_run = _showing("messages"), _showing("offers"), _showing("agent_run")
+_model_call, _failure, _code_step = _showing("model_call"), _showing("failure"), _showing("code_step")
+
+
 class NodeIndex:
     """Nodes, and the nodes with requests, with executions, with answers and so on; each in order of time."""
 
@@ -278,14 +288,14 @@ class NodeIndex:
         for place, node in enumerate(nodes):
             node.place = place
         self.nodes = nodes
-        self.requesting = [node for node in nodes if node.requests]
-        self.executing = [node for node in nodes if node.executions]
-        self.answering = [node for node in nodes if node.answers]
-        self.speaking = [node for node in nodes if node.messages]
-        self.offering = [node for node in nodes if node.offers]
-        self.running = [node for node in nodes if node.agent_run is not None]
-        self.models = [node for node in nodes if node.model_call is not None]
-        self.failing = [node for node in nodes if node.failure is not None]
-        self.coding = [node for node in nodes if node.code_step is not None]
+        self.requesting = [*filter(_requests, nodes)]
+        self.executing = [*filter(_executions, nodes)]
+        self.answering = [*filter(_answers, nodes)]
+        self.speaking = [*filter(_messages, nodes)]
+        self.offering = [*filter(_offers, nodes)]
+        self.running = [*filter(_agent_run, nodes)]
+        self.models = [*filter(_model_call, nodes)]
+        self.failing = [*filter(_failure, nodes)]
+        self.coding = [*filter(_code_step, nodes)]
         # Whether any agent, model or tool call was seen.
         self.of_run = bool(self.requesting or self.executing or self.running or self.models)

@@ -7,6 +7,7 @@ a load balancer split looks like a whole run, with false scores. Filtered spans 
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
 
 from msgspec.structs import astuple, replace
@@ -176,7 +177,10 @@ class UnmatchedResults:
 
     def note(self, reading: Reading) -> None:
         """Remember the answers in the history of a model call, which has no parent."""
-        for seen in reading.observations if not reading.is_log else ():
+        # Spans without a parent are mostly runs, which show no answers.
+        if reading.is_log or CallAnswered not in map(type, reading.observations):
+            return
+        for seen in reading.observations:
             if type(seen) is CallAnswered and seen.call_id is not None:
                 if len(seen.call_id) > _MAX_ID or len(seen.name or "") > _MAX_ID:
                     continue
@@ -269,15 +273,12 @@ class LoopDetector:
         self._repeated = 0
         self.loop_suspected = False
 
-    def add(self, ref: SpanRef, now_ns: int) -> None:
-        """Count one span."""
-        if now_ns - self._began_ns >= _WINDOW_NS:
-            self.turn_over_if_due(now_ns)
-        known, newer = hash(ref), self._newer
-        if known in newer or known in self._older:
-            self._repeated += 1
-        elif len(newer) < _MAX_REMEMBERED:
-            newer.add(known)
+    def add(self, refs: Collection[SpanRef], now_ns: int) -> None:
+        """Count spans."""
+        self.turn_over_if_due(now_ns)
+        new = {*map(hash, refs)} - self._newer - self._older
+        self._repeated += len(refs) - len(new)
+        self._newer.update(islice(new, max(0, _MAX_REMEMBERED - len(self._newer))))
 
     def turn_over_if_due(self, now_ns: int) -> None:
         """Begin a new window when the old one is over: a suspicion ends when no spans arrive."""

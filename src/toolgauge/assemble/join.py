@@ -223,6 +223,9 @@ _own_attributes: Callable[[Reading], object] = attrgetter("attributes")
 _model_call: Callable[[Node], object] = attrgetter("model_call")
 _agent_run: Callable[[Node], object] = attrgetter("agent_run")
 _span_id: Callable[[Node], str] = attrgetter("ref.span_id")
+_may_add_up: Callable[[Node], bool] = attrgetter("model_call.may_add_up")
+_model_above: Callable[[Node], object] = attrgetter("branch.model_above")
+_scope: Callable[[Node], str] = attrgetter("first.scope")
 _is_cut: Callable[[Node], bool] = attrgetter("first.is_cut")
 _writer: Callable[[Node], _Writer] = attrgetter(
     "first.service", "first.scope", "first.dialect", "first.version", "first.language"
@@ -232,6 +235,8 @@ _writer: Callable[[Node], _Writer] = attrgetter(
 def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], list[int], tuple[ToolCall, ...]]:
     """Put the calls of all traces in order; also return their pairs and the start of each turn."""
     pairs = [pair for one in planted for pair in one.pairs]
+    if not pairs:
+        return pairs, [], ()
     has_waiting = mark_stopped(pairs, index.nodes)
     if len(planted) > 1:
         pairs = resumed(sorted(pairs, key=asked))
@@ -306,15 +311,15 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     input_tokens, output_tokens, unmeasured, cost = 0, 0, 0, None
     unpriced: dict[str, tuple[int, int]] = {}
     for index in traces:
-        counted = [(node, *_tokens(node)) for node in _counted(index.models)]
-        if not any(sent is not None or received is not None for _, sent, received in counted):
-            tops = [(node, node.properties) for node in index.running if node.is_outermost_run]
-            summed = [(node, seen.input_tokens, seen.output_tokens) for node, seen in tops if seen is not None]
-            counted = [one for one in summed if one[1:] != (None, None)] or counted
-        for node, sent, received in counted:
+        counted = _counted(index.models)
+        measured = [*map(_tokens, counted)]
+        if measured.count(_NO_TOKENS) == len(measured):
+            tops = [node for node in index.running if node.is_outermost_run and _sums(node) != _NO_TOKENS]
+            counted, measured = (tops, [*map(_sums, tops)]) if tops else (counted, measured)
+        for node, (sent, received) in zip(counted, measured, strict=True):
             unmeasured += sent is None or received is None
             properties = node.properties
-            if properties is not None and properties.cost is not None and (sent, received) != (None, None):
+            if properties is not None and properties.cost is not None and (sent, received) != _NO_TOKENS:
                 cost = (cost or 0.0) + properties.cost
             elif sent or received:
                 # The answering model, else the requested one.
@@ -330,20 +335,27 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     return Tokens(input=input_tokens, output=output_tokens, unmeasured=unmeasured, cost=cost, unpriced=unpriced)
 
 
-def _tokens(node: Node) -> tuple[int | None, int | None]:
-    call = node.model_call
-    return (None, None) if call is None else (call.input_tokens, call.output_tokens)
+# Of a model call; every node that is asked shows one.
+_tokens: Callable[[Node], tuple[int | None, int | None]] = attrgetter(
+    "model_call.input_tokens", "model_call.output_tokens"
+)
+_NO_TOKENS = (None, None)
+
+
+def _sums(node: Node) -> tuple[int | None, int | None]:
+    seen = node.properties
+    return _NO_TOKENS if seen is None else (seen.input_tokens, seen.output_tokens)
 
 
 def _is_measured(node: Node) -> bool:
-    return _tokens(node) != (None, None)
+    return _tokens(node) != _NO_TOKENS
 
 
 def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
     if len(calls) <= 1:
         return calls
-    if True in [node.model_call is not None and node.model_call.may_add_up for node in calls]:
+    if True in map(_may_add_up, calls):
         # The tokens of a later call below the same span may include an earlier call's.
         found: list[Node] = []
         places: dict[str | None, int] = {}
@@ -360,9 +372,9 @@ def _counted(calls: Sequence[Node]) -> Sequence[Node]:
                 places[node.parent] = len(found)
                 found.append(node)
         calls = found
-    nested = [node for node in calls if node.branch.model_above is not None]
+    nested = [*filter(_model_above, calls)]
     # A single instrumentation, as nearly always, shows nothing twice.
-    if not nested and len({node.first.scope for node in calls}) <= 1:
+    if not nested and len({*map(_scope, calls)}) <= 1:
         return calls
     around: set[int] = set()
     around_measured: set[int] = set()
@@ -378,7 +390,7 @@ def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
     if around:
         counted = [node for node in counted if _is_measured(node) or id(node) not in around]
-    if len({node.first.scope for node in counted}) <= 1:
+    if len({*map(_scope, counted)}) <= 1:
         return counted
     # Two instrumentations wrote spans of one call side by side: they overlap, with the same tokens in. Of streams, some add up those out.
     single: list[Node] = []

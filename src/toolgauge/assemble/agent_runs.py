@@ -40,7 +40,7 @@ _time: Callable[[_Sight], int] = itemgetter(0)
 _end: Callable[[Node], int] = attrgetter("until_ns")
 _name: Callable[[ToolDefinition], str] = attrgetter("name")
 _ending: Callable[[Node], str | None] = attrgetter("model_call.ending")
-Tools: TypeAlias = tuple[ToolDefinition, ...] | None
+Offered: TypeAlias = tuple[ToolDefinition, ...] | None
 # The time of an offer, and its tools.
 Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
 
@@ -124,10 +124,8 @@ def new_offers(offering: Sequence[Node]) -> list[Offer]:
     return found
 
 
-def tools_of(offers: Sequence[Offer]) -> Tools:
+def tools_of(offers: Sequence[Offer]) -> tuple[ToolDefinition, ...] | None:
     """Return all tools on offer, each once, with the first description and schema that was recorded."""
-    if len(offers) == 1 and len({*map(_name, offers[0][1])}) == len(offers[0][1]):
-        return offers[0][1]
     tools: dict[str, ToolDefinition] = {}
     for _, offered in offers:
         for tool in offered:
@@ -179,7 +177,7 @@ class Offers:
         return known
 
 
-def runs_of(whole: Node, index: NodeIndex, tools: Tools, *, begins: bool | None) -> Sequence[Run]:
+def runs_of(whole: Node, index: NodeIndex, tools: Offered, *, begins: bool | None) -> Sequence[Run]:
     """Return the runs of one trace with these `tools`, which `begins` or not; without agent runs it is one, that of `whole`."""
     if len(index.running) <= 1:
         tools = tools if whole.branch.tool_above is None else _tools_within(index.offering)
@@ -217,12 +215,12 @@ def runs_of(whole: Node, index: NodeIndex, tools: Tools, *, begins: bool | None)
     return runs[::-1]
 
 
-def _tools_within(offering: Sequence[Node]) -> Tools:
+def _tools_within(offering: Sequence[Node]) -> Offered:
     """Return the tools of a run that a tool started: the caller of that had another offer."""
     return tools_of(new_offers([node for node in offering if node.branch.outermost is not None]))
 
 
-def _run(run: Node, speaking: Sequence[Node], tools: Tools, *, begins: bool | None) -> Run:
+def _run(run: Node, speaking: Sequence[Node], tools: Offered, *, begins: bool | None) -> Run:
     outer = run.above.branch.outermost if run.above is not None else None
     return Run(
         span=run.ref,

@@ -291,6 +291,8 @@ class Assembler:
     def take_overloaded(self) -> Sequence[str]:
         """Return ids of traces that will not be scored, noted since the last call; count the shed ones."""
         overloaded, shed = self.eviction.overloaded, self.eviction.shed_traces
+        if not overloaded:
+            return ()
         self.eviction.overloaded, self.eviction.shed_traces = [], []
         self._metrics.trajectories_shed.add(len(shed))
         for trace in shed:

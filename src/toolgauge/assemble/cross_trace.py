@@ -6,7 +6,7 @@ a load balancer split looks like a whole run, with false scores. Filtered spans 
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 
@@ -305,7 +305,8 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
         for node in index.answering
         if node.model_call is not None and node.is_primary and node.answers[-1].call_id not in calls
     ]
-    orphans = [node for node in index.nodes if node.parent is not None and node.parent not in parents]
+    missing = {*map(_parent, index.nodes)}.difference(parents, (None,))
+    orphans = [node for node in index.nodes if node.parent in missing] if missing else []
     # Nearly always there is nothing to be explained.
     if not unasked and not unseen and not orphans:
         return None
@@ -315,6 +316,9 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
     if any(models.lacks_before(node, calls) for node in unseen):
         return _UNSEEN
     return _ORPHANED if orphans and _lacks_inside(index, orphans, parents) else None
+
+
+_parent: Callable[[Node], str | None] = attrgetter("parent")
 
 
 class _Models:

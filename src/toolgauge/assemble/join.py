@@ -75,10 +75,11 @@ class _Planted:
         self.whole = self.root or index.nodes[0]
         self.offers = new_offers(index.offering)
         self.tools, self.begins = tools_of(self.offers), has_beginning(index.speaking)
-        requests = requested_calls(index)
-        executions = executed_calls(index.executing, requests)
-        self.pairs = pair(requests, executions, index.offering)
-        self.has_tool_spans = bool(executions) and any(one.execution is not None for one in self.pairs)
+        self.pairs: list[Pair] = []
+        if index.requesting or index.executing:
+            requests = requested_calls(index)
+            self.pairs = pair(requests, executed_calls(index.executing, requests), index.offering)
+        self.has_tool_spans = any(map(_execution, self.pairs))
         if index.coding:
             self.pairs = sorted([*self.pairs, *failed_steps(index, self.pairs)], key=asked)
 
@@ -219,6 +220,7 @@ _conversation: Callable[[Node], ConversationSeen | None] = attrgetter("conversat
 _messages: Callable[[Node], Sequence[MessageSeen]] = attrgetter("messages")
 _has_media: Callable[[MessageSeen], bool] = attrgetter("has_media")
 _is_log_alone: Callable[[Node], bool] = attrgetter("from_log_only")
+_execution: Callable[[Pair], object] = attrgetter("execution")
 _own_attributes: Callable[[Reading], object] = attrgetter("attributes")
 _model_call: Callable[[Node], object] = attrgetter("model_call")
 _agent_run: Callable[[Node], object] = attrgetter("agent_run")

@@ -42,8 +42,6 @@ class Pair(Struct, eq=False):
 
 def pair(requests: Sequence[Request], executions: Sequence[Execution], offering: Sequence[Node] = ()) -> list[Pair]:
     """Return all calls of one trace in order of time. Both sides come in that order too; `offering` nodes have tools on offer."""
-    if not requests and not executions:
-        return []
     asking, left = requests, executions
     ran = {execution.call_id: execution for execution in executions if execution.call_id is not None}
     found: _Pairs = [(request, ran[request.call_id]) for request in requests if request.call_id in ran]

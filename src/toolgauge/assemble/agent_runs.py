@@ -112,12 +112,14 @@ def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | 
     return EarlierTurns(tuple(texts), tuple(results))
 
 
-def new_offers(offering: Sequence[Node]) -> list[Offer]:
+def new_offers(offering: Sequence[Node], run: Node | None = None) -> list[Offer]:
     """Return the offers without repetitions: every model call of a run repeats the offer, mostly as the very same object."""
     found: list[Offer] = []
     newest: tuple[ToolDefinition, ...] | None = None
+    is_within_tool = run is not None and run.branch.tool_above is not None
     for node in offering:
-        for offer in node.offers:
+        # The caller of the tool that started the run had another offer.
+        for offer in node.offers if not is_within_tool or node.branch.outermost is not None else ():
             if offer.tools is not newest and offer.tools != newest:
                 newest = offer.tools
                 found.append((node.time_ns, newest))
@@ -180,7 +182,7 @@ class Offers:
 def runs_of(whole: Node, index: NodeIndex, tools: Offered, *, begins: bool | None) -> Sequence[Run]:
     """Return the runs of one trace with these `tools`, which `begins` or not; without agent runs it is one, that of `whole`."""
     if len(index.running) <= 1:
-        tools = tools if whole.branch.tool_above is None else _tools_within(index.offering)
+        tools = tools if whole.branch.tool_above is None else tools_of(new_offers(index.offering, whole))
         return (_run(whole, index.speaking, tools, begins=begins),)
     # By identity: hashing the names of spans would cost more than everything else here.
     by_run: dict[int, tuple[Node, list[Node]]] = {}
@@ -198,8 +200,7 @@ def runs_of(whole: Node, index: NodeIndex, tools: Offered, *, begins: bool | Non
         if run.agent_run is None:
             continue
         speaking, offering = [node for node in together if node.messages], [node for node in together if node.offers]
-        tools = tools_of(new_offers(offering)) if run.branch.tool_above is None else _tools_within(offering)
-        one = _run(run, speaking, tools, begins=has_beginning(speaking))
+        one = _run(run, speaking, tools_of(new_offers(offering, run)), begins=has_beginning(speaking))
         within = inner.get(one.span)
         if within and one.prompt is None and one.response is None:
             # A workflow around agents has no text of its own: theirs is.
@@ -213,11 +214,6 @@ def runs_of(whole: Node, index: NodeIndex, tools: Offered, *, begins: bool | Non
         if one.above is not None:
             inner.setdefault(one.above, []).append(one)
     return runs[::-1]
-
-
-def _tools_within(offering: Sequence[Node]) -> Offered:
-    """Return the tools of a run that a tool started: the caller of that had another offer."""
-    return tools_of(new_offers([node for node in offering if node.branch.outermost is not None]))
 
 
 def _run(run: Node, speaking: Sequence[Node], tools: Offered, *, begins: bool | None) -> Run:

@@ -179,9 +179,6 @@ class Answers:
                 if call_id is None:
                     have_ids = False
                     continue
-                # Each later input repeats it.
-                if error is None and call_id in settled_here:
-                    continue
                 times, known = self._asked.get(call_id, ()), self._sightings.get(call_id)
                 here = known[-1].answers if known and known[-1].node is node else None
                 if error is not None and error.kind == PAUSED:
@@ -192,7 +189,7 @@ class Answers:
                     # Bedrock's instrumentation writes two events for each answer, one with its failure.
                     here[-1] = answer
                 # The calls of others were made later.
-                elif times and time_ns >= times[0] and call_id not in settled_here:
+                elif call_id not in settled_here and times and time_ns >= times[0]:
                     if here is not None:
                         here.append(answer)
                     else:

@@ -6,7 +6,7 @@ a load balancer split looks like a whole run, with false scores. Filtered spans 
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 
@@ -178,9 +178,8 @@ class UnmatchedResults:
     def note(self, reading: Reading) -> None:
         """Remember the answers in the history of a model call, which has no parent."""
         # Spans without a parent are mostly runs, which show no answers.
-        if reading.is_log or CallAnswered not in map(type, reading.observations):
-            return
-        for seen in reading.observations:
+        shows_answers = CallAnswered in map(type, reading.observations) and not reading.is_log
+        for seen in reading.observations if shows_answers else ():
             if type(seen) is CallAnswered and seen.call_id is not None:
                 if len(seen.call_id) > _MAX_ID or len(seen.name or "") > _MAX_ID:
                     continue
@@ -232,6 +231,7 @@ _WINDOW_NS = 60_000_000_000
 _MAX_REMEMBERED = 20_000
 _LOOP_SHARE = 0.5
 _LEAST_SPANS = 100
+_parent = attrgetter("parent")
 _UNASKED = "a tool ran for which the request of the model never came"
 _UNSEEN = "a model was given the answer to a call of which no span came"
 _ORPHANED = "spans of the run never came that others of its spans name as their parents"
@@ -316,9 +316,6 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
     if any(models.lacks_before(node, calls) for node in unseen):
         return _UNSEEN
     return _ORPHANED if orphans and _lacks_inside(index, orphans, parents) else None
-
-
-_parent: Callable[[Node], str | None] = attrgetter("parent")
 
 
 class _Models:

@@ -4,7 +4,7 @@ A call shows up in three to eight places; counting one twice or losing a rejecte
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, filterfalse, islice
 from operator import attrgetter
@@ -35,7 +35,7 @@ from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.metrics import MAX_PROPERTY, short_hash
-from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, ConversationSeen, MessageSeen, Reading
+from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, Reading
 from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, ToolCall, Trajectory, TrajectoryScope
 
 # Versions of the properties of one trajectory, above which they are not remembered.
@@ -44,8 +44,6 @@ _MOST_REMEMBERED = 4
 _MAX_NESTING = 4
 # Texts that a producer dropped.
 _CUT = LeftOut(texts=1, is_complete=False)
-# Service, scope, dialect, version and language.
-_Writer: TypeAlias = tuple[str | None, str, str | None, str, str]
 Parents: TypeAlias = Mapping[str, str | None]
 
 
@@ -79,7 +77,7 @@ class _Planted:
         if index.requesting or index.executing:
             requests = requested_calls(index)
             self.pairs = pair(requests, executed_calls(index.executing, requests), index.offering)
-        self.has_tool_spans = any(map(_execution, self.pairs))
+        self.has_tool_spans = any(one.execution is not None for one in self.pairs)
         if index.coding:
             self.pairs = sorted([*self.pairs, *failed_steps(index, self.pairs)], key=asked)
 
@@ -157,8 +155,7 @@ def _joined(
     producer = nodes[0].first if root is None else root.first
     if producer.service is None:
         producer = next((node.first for node in nodes if node.first.service is not None), producer)
-    agents = dict.fromkeys([*map(_agent, index.running), *[call.agent for call in calls]])
-    agents.pop(None, None)
+    agents = [*map(_agent, index.running), *[call.agent for call in calls]]
     # Few traces have more than one version of the properties of their runs and model calls.
     values = [node.properties.values for node in nodes if node.properties is not None]
     distinct = dict(zip(map(id, values), values, strict=True))
@@ -177,7 +174,7 @@ def _joined(
         conversation_id=min(named, key=_rank).conversation_id if named else None,
         service=producer.service,
         resource=producer.resource,
-        agents=tuple(agents),
+        agents=tuple(dict.fromkeys([agent for agent in agents if agent is not None])),
         root=root.ref if root is not None else None,
         calls=calls,
         tools_offered=tools,
@@ -212,26 +209,16 @@ def _runs(planted: Sequence[_Planted], calls: Sequence[ToolCall]) -> tuple[list[
     return runs, hidden_turns
 
 
-_rank: Callable[[ConversationSeen], int] = attrgetter("rank")
-_start_ns: Callable[[Node], int] = attrgetter("start_ns")
-_end_ns: Callable[[Node], int] = attrgetter("end_ns")
-_agent: Callable[[Node], str | None] = attrgetter("agent_run.agent")
-_conversation: Callable[[Node], ConversationSeen | None] = attrgetter("conversation")
-_messages: Callable[[Node], Sequence[MessageSeen]] = attrgetter("messages")
-_has_media: Callable[[MessageSeen], bool] = attrgetter("has_media")
-_is_log_alone: Callable[[Node], bool] = attrgetter("from_log_only")
-_execution: Callable[[Pair], object] = attrgetter("execution")
-_own_attributes: Callable[[Reading], object] = attrgetter("attributes")
-_model_call: Callable[[Node], object] = attrgetter("model_call")
-_agent_run: Callable[[Node], object] = attrgetter("agent_run")
-_span_id: Callable[[Node], str] = attrgetter("ref.span_id")
-_may_add_up: Callable[[Node], bool] = attrgetter("model_call.may_add_up")
-_model_above: Callable[[Node], object] = attrgetter("branch.model_above")
-_scope: Callable[[Node], str] = attrgetter("first.scope")
-_is_cut: Callable[[Node], bool] = attrgetter("first.is_cut")
-_writer: Callable[[Node], _Writer] = attrgetter(
-    "first.service", "first.scope", "first.dialect", "first.version", "first.language"
-)
+# Fields of nodes, for calls that pass over all of them: Python code for each takes several times as long.
+_start_ns, _end_ns, _span_id = attrgetter("start_ns"), attrgetter("end_ns"), attrgetter("ref.span_id")
+_agent_run, _agent, _model_call = attrgetter("agent_run"), attrgetter("agent_run.agent"), attrgetter("model_call")
+_messages, _has_media, _is_cut = attrgetter("messages"), attrgetter("has_media"), attrgetter("first.is_cut")
+_conversation, _rank, _is_log_alone = attrgetter("conversation"), attrgetter("rank"), attrgetter("from_log_only")
+_scope, _may_add_up, _model_above = map(attrgetter, ("first.scope", "model_call.may_add_up", "branch.model_above"))
+_writer = attrgetter("first.service", "first.scope", "first.dialect", "first.version", "first.language")
+# Every node that is asked shows a model call, or has properties.
+_tokens = attrgetter("model_call.input_tokens", "model_call.output_tokens")
+_sums, _NO_TOKENS = attrgetter("properties.input_tokens", "properties.output_tokens"), (None, None)
 
 
 def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], list[int], tuple[ToolCall, ...]]:
@@ -255,24 +242,23 @@ def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], l
 
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     """Group spans by their writer."""
-    groups: defaultdict[_Writer, list[Node]] = defaultdict(list)
+    groups: defaultdict[tuple[str | None, str, str | None, str, str], list[Node]] = defaultdict(list)
     for writer, node in zip(map(_writer, nodes), nodes, strict=True):
         groups[writer].append(node)
-    sources: list[SpanSource] = []
-    for (service, scope, dialect, version, language), group in groups.items():
-        model_calls = len([*filter(_model_call, group)])
-        if dialect is not None:
-            source = SpanSource(
-                service=service,
-                scope=scope,
-                dialect=dialect,
-                spans=tuple(map(_span_id, group)),
-                model_calls=model_calls,
-                has_runs=model_calls > 0 or any(map(_agent_run, group)),
-                version=version,
-                language=language,
-            )
-            sources.append(source)
+    sources = [
+        SpanSource(
+            service=service,
+            scope=scope,
+            dialect=dialect,
+            spans=tuple(map(_span_id, group)),
+            model_calls=len([*filter(_model_call, group)]),
+            has_runs=any(map(_model_call, group)) or any(map(_agent_run, group)),
+            version=version,
+            language=language,
+        )
+        for (service, scope, dialect, version, language), group in groups.items()
+        if dialect is not None
+    ]
     return tuple(sources)
 
 
@@ -290,9 +276,7 @@ def _merged(*distinct: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
     """Merge attributes: the root's win, then spans without a parent, then the earliest."""
     merged: dict[str, str | int | float | bool] = {}
-    readings = [reading for trace in traces for reading in filter(_own_attributes, trace.readings)]
-    if not readings:
-        return {}
+    readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
     readings.sort(key=lambda one: (one.is_log, one.start_ns, one.ref.span_id, one.ref.trace_id))
     readings.sort(key=lambda one: (root is None or one.ref != root.ref, one.parent_span_id is not None))
     for reading in readings:
@@ -316,7 +300,8 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
         counted = _counted(index.models)
         measured = [*map(_tokens, counted)]
         if measured.count(_NO_TOKENS) == len(measured):
-            tops = [node for node in index.running if node.is_outermost_run and _sums(node) != _NO_TOKENS]
+            tops = [node for node in index.running if node.is_outermost_run and node.properties is not None]
+            tops = [node for node in tops if _sums(node) != _NO_TOKENS]
             counted, measured = (tops, [*map(_sums, tops)]) if tops else (counted, measured)
         for node, (sent, received) in zip(counted, measured, strict=True):
             unmeasured += sent is None or received is None
@@ -335,18 +320,6 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     if not input_tokens and not output_tokens:
         return None
     return Tokens(input=input_tokens, output=output_tokens, unmeasured=unmeasured, cost=cost, unpriced=unpriced)
-
-
-# Of a model call; every node that is asked shows one.
-_tokens: Callable[[Node], tuple[int | None, int | None]] = attrgetter(
-    "model_call.input_tokens", "model_call.output_tokens"
-)
-_NO_TOKENS = (None, None)
-
-
-def _sums(node: Node) -> tuple[int | None, int | None]:
-    seen = node.properties
-    return _NO_TOKENS if seen is None else (seen.input_tokens, seen.output_tokens)
 
 
 def _is_measured(node: Node) -> bool:

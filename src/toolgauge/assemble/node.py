@@ -1,6 +1,7 @@
 """Holds the spans of a trace as nodes of a tree, and the two views of a call."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
+from itertools import repeat
 from operator import attrgetter
 
 from msgspec import Struct
@@ -272,30 +273,19 @@ class Execution(View, eq=False):
         self.is_unfinished = self.is_unfinished and other.is_unfinished
 
 
-def _showing(field: str) -> Callable[[Node], object]:
-    return attrgetter(field)
-
-
-_requests, _executions, _answers = _showing("requests"), _showing("executions"), _showing("answers")
-_messages, _offers, _agent_run = _showing("messages"), _showing("offers"), _showing("agent_run")
-_model_call, _failure, _code_step = _showing("model_call"), _showing("failure"), _showing("code_step")
+_CALLS, _TEXTS = ("requests", "executions", "answers"), ("messages", "offers")
+_FIELDS = [*map(attrgetter, (*_CALLS, *_TEXTS, "agent_run", "model_call", "failure", "code_step"))]
 
 
 class NodeIndex:
     """Nodes, and the nodes with requests, with executions, with answers and so on; each in order of time."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
         for place, node in enumerate(nodes):
             node.place = place
-        self.nodes = nodes
-        self.requesting = [*filter(_requests, nodes)]
-        self.executing = [*filter(_executions, nodes)]
-        self.answering = [*filter(_answers, nodes)]
-        self.speaking = [*filter(_messages, nodes)]
-        self.offering = [*filter(_offers, nodes)]
-        self.running = [*filter(_agent_run, nodes)]
-        self.models = [*filter(_model_call, nodes)]
-        self.failing = [*filter(_failure, nodes)]
-        self.coding = [*filter(_code_step, nodes)]
+        showing = [*map(list[Node], map(filter, _FIELDS, repeat(nodes)))]
+        self.requesting, self.executing, self.answering, self.speaking, self.offering = showing[:5]
+        self.running, self.models, self.failing, self.coding = showing[5:]
         # Whether any agent, model or tool call was seen.
         self.of_run = bool(self.requesting or self.executing or self.running or self.models)

@@ -226,20 +226,18 @@ class OpenTraces:
 
     def next_due_ns(self) -> int | None:
         """Return when a trace may be due, or may have runs that ended below a span that is missing."""
-        self._note_moved()
-        return self._schedule.next_due_ns()
+        return self._noted().next_due_ns()
 
     def pop_due(self, now_ns: int) -> OpenTrace | None:
         """Return a trace that is due, which is still open; it is not returned again unless it moves."""
-        if self._moved:
-            self._note_moved()
-        trace_id = self._schedule.pop_due(now_ns)
+        trace_id = self._noted().pop_due(now_ns)
         return None if trace_id is None else self.by_id[trace_id]
 
-    def _note_moved(self) -> None:
+    def _noted(self) -> Schedule:
         for trace in self._moved:
             self._schedule.note(trace.trace_id, trace.next_ns())
         self._moved.clear()
+        return self._schedule
 
     def conversation_due_ns(self, conversation_id: str) -> int | None:
         """Return when any open trace of the conversation is due, `None` without one; then another trace is asked."""

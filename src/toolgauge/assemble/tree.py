@@ -202,7 +202,8 @@ def _observed(reading: Reading) -> Node:
     for seen in reading.observations:
         # The most frequent first: each case that does not fit costs a little, and an exact type the least.
         if type(seen) is ConversationSeen:
-            node.conversation = seen if node.conversation is None else min(node.conversation, seen, key=_rank)
+            known = node.conversation
+            node.conversation = seen if known is None else min(known, seen, key=_rank)
         elif type(seen) is MessageSeen:
             node.messages.append(seen)
             if seen.role == "user" and node.user is None:
@@ -213,34 +214,15 @@ def _observed(reading: Reading) -> Node:
             node.model_call = seen if node.model_call is None else _one_model_call(node.model_call, seen)
             node.is_primary = True
         elif type(seen) is CallExecuted:
-            result, error = seen.result, seen.error
-            ran = Execution(
-                node,
-                seen.name,
-                seen.call_id,
-                seen.arguments,
-                seen.agent,
-                result,
-                error,
-                seen.protocol is not None,
-                seen.tool_id,
-                is_log,
-                seen.is_unfinished or (end_ns < start_ns and error is None and type(result) is NotRecorded),
-            )
-            node.executions.append(ran)
+            result, error, protocol = seen.result, seen.error, seen.protocol is not None
+            arguments, agent, tool_id = seen.arguments, seen.agent, seen.tool_id
+            is_unfinished = seen.is_unfinished or (end_ns < start_ns and error is None and type(result) is NotRecorded)
+            views = (arguments, agent, result, error, protocol, tool_id, is_log, is_unfinished)
+            node.executions.append(Execution(node, seen.name, seen.call_id, *views))
         elif type(seen) is CallRequested:
-            request = Request(
-                node,
-                seen.name,
-                seen.call_id,
-                seen.arguments,
-                seen.agent,
-                seen.position,
-                seen.usable,
-                seen.output,
-                seen.by_provider,
-            )
-            node.requests.append(request)
+            arguments, agent, place = seen.arguments, seen.agent, seen.position
+            views = (arguments, agent, place, seen.usable, seen.output, seen.by_provider)
+            node.requests.append(Request(node, seen.name, seen.call_id, *views))
         elif type(seen) is CallAnswered:
             node.answers.append(seen)
         elif type(seen) is AgentRun:

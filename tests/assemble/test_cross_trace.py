@@ -164,8 +164,7 @@ def suspected(*groups: tuple[list[SpanRef], int]) -> bool:
     newest = 0
     for group, now_ns in groups:
         newest = now_ns
-        for ref in group:
-            seen.add(ref, now_ns)
+        seen.add(group, now_ns)
     seen.turn_over_if_due(newest + MINUTE)
     return seen.loop_suspected
 
@@ -192,7 +191,7 @@ def test_a_loop_is_suspected_where_a_large_share_comes_twice(
 def test_a_suspicion_ends_with_the_repetition():
     seen = LoopDetector()
     for ref in refs(200) * 2:
-        seen.add(ref, MINUTE)
+        seen.add([ref], MINUTE)
     seen.turn_over_if_due(2 * MINUTE)
     assert seen.loop_suspected
     seen.turn_over_if_due(3 * MINUTE)

@@ -38,6 +38,9 @@ _Newest: TypeAlias = dict[Role, Collection[str]]
 _Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
 _time: Callable[[_Sight], int] = itemgetter(0)
 _end: Callable[[Node], int] = attrgetter("until_ns")
+_name: Callable[[ToolDefinition], str] = attrgetter("name")
+_ending: Callable[[Node], str | None] = attrgetter("model_call.ending")
+Offered: TypeAlias = tuple[ToolDefinition, ...] | None
 # The time of an offer, and its tools.
 Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
 
@@ -109,12 +112,14 @@ def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | 
     return EarlierTurns(tuple(texts), tuple(results))
 
 
-def new_offers(offering: Sequence[Node]) -> list[Offer]:
+def new_offers(offering: Sequence[Node], run: Node | None = None) -> list[Offer]:
     """Return the offers without repetitions: every model call of a run repeats the offer, mostly as the very same object."""
     found: list[Offer] = []
     newest: tuple[ToolDefinition, ...] | None = None
+    is_within_tool = run is not None and run.branch.tool_above is not None
     for node in offering:
-        for offer in node.offers:
+        # The caller of the tool that started the run had another offer.
+        for offer in node.offers if not is_within_tool or node.branch.outermost is not None else ():
             if offer.tools is not newest and offer.tools != newest:
                 newest = offer.tools
                 found.append((node.time_ns, newest))
@@ -138,9 +143,7 @@ def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, i
     """Return the first turn of calls that could know of each tool."""
     first: dict[str, int] = {}
     for time_ns, offered in offers:
-        turn = bisect_left(turns_ns, time_ns)
-        for tool in offered:
-            first.setdefault(tool.name, turn)
+        first |= dict.fromkeys(map(_name, offered), bisect_left(turns_ns, time_ns)) | first
     return first
 
 
@@ -176,10 +179,11 @@ class Offers:
         return known
 
 
-def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
-    """Return the runs of one trace; without agent runs it is one, that of `whole`."""
+def runs_of(whole: Node, index: NodeIndex, tools: Offered, *, begins: bool | None) -> Sequence[Run]:
+    """Return the runs of one trace with these `tools`, which `begins` or not; without agent runs it is one, that of `whole`."""
     if len(index.running) <= 1:
-        return (_run(whole, index.speaking, index.offering),)
+        tools = tools if whole.branch.tool_above is None else tools_of(new_offers(index.offering, whole))
+        return (_run(whole, index.speaking, tools, begins=begins),)
     # By identity: hashing the names of spans would cost more than everything else here.
     by_run: dict[int, tuple[Node, list[Node]]] = {}
     for node in index.nodes:
@@ -195,7 +199,8 @@ def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
         # Spans outside of all runs are a run only where there is no other.
         if run.agent_run is None:
             continue
-        one = _run(run, [node for node in together if node.messages], [node for node in together if node.offers])
+        speaking, offering = [node for node in together if node.messages], [node for node in together if node.offers]
+        one = _run(run, speaking, tools_of(new_offers(offering, run)), begins=has_beginning(speaking))
         within = inner.get(one.span)
         if within and one.prompt is None and one.response is None:
             # A workflow around agents has no text of its own: theirs is.
@@ -211,26 +216,23 @@ def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
     return runs[::-1]
 
 
-def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
+def _run(run: Node, speaking: Sequence[Node], tools: Offered, *, begins: bool | None) -> Run:
     outer = run.above.branch.outermost if run.above is not None else None
-    if run.branch.tool_above is not None:
-        # The caller of the tool that started the run had another offer.
-        offering = [node for node in offering if node.branch.outermost is not None]
     return Run(
         span=run.ref,
         above=outer.ref if outer is not None else None,
         agent=run.agent_run.agent if run.agent_run is not None else None,
-        prompt=_first_text(run, *speaking, role="user"),
-        response=_first_text(run, *sorted(speaking, key=_end, reverse=True), role="assistant"),
-        tools_offered=tools_of(new_offers(offering)),
+        prompt=_first_text([run, *speaking], "user"),
+        response=_first_text([run, *sorted(speaking, key=_end, reverse=True)], "assistant"),
+        tools_offered=tools,
         start_ns=run.start_ns,
         end_ns=run.end_ns,
         is_agent=run.agent_run is not None,
-        has_history=has_beginning(speaking) is False,
+        has_history=begins is False,
     )
 
 
-def _first_text(*nodes: Node, role: str) -> str | None:
+def _first_text(nodes: Sequence[Node], role: str) -> str | None:
     for node in nodes:
         texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
         if texts:
@@ -274,7 +276,7 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
 
 def with_endings(runs: Sequence[Run], whole: Node, index: NodeIndex) -> Sequence[Run]:
     """Return the runs of one trace, with the endings of the last model output of the outermost."""
-    if not any(node.model_call is not None and node.model_call.ending is not None for node in index.models):
+    if not any(map(_ending, index.models)):
         return runs
     nodes = {node.ref: node for node in index.nodes}
     # A span around a model call may have nothing of its own.

@@ -171,7 +171,10 @@ class Assembler:
         self._metrics = metrics
         self._reader = reader
         self._gathers_conversations = conversations
+        # Never runs backwards: a clock that is set back must not keep traces open.
         self._now_ns = 0
+        # Since when the trajectory that was closed last had been due.
+        self.due_ns = 0
         self._traces = OpenTraces(settings)
         self._conversations = OpenConversations(settings, self._traces)
         self.eviction = Eviction(settings, self._traces, self._conversations)
@@ -227,7 +230,7 @@ class Assembler:
 
     def add(self, reading: Reading, now_ns: int, entry: Source = NO_ENTRY, *, given: ModelInput | None = None) -> bool:
         """Add a reading from the request `entry`; False when it is late. `given` has a history."""
-        now_ns = self._clock(now_ns)
+        now_ns = self._now_ns = max(now_ns, self._now_ns)
         trace = self._traces.by_id.get(reading.ref.trace_id)
         if trace is None:
             closed = self._traces.closed
@@ -255,7 +258,7 @@ class Assembler:
 
     def add_heads(self, heads: Sequence[PackedHead], now_ns: int, entry: Source = NO_ENTRY) -> None:
         """Add the ids of spans that no dialect reads."""
-        now_ns = self._clock(now_ns)
+        now_ns = self._now_ns = max(now_ns, self._now_ns)
         open_traces = self._traces.by_raw_id
         others = [head for head in heads if head[0] not in open_traces] if open_traces else heads
         if others:
@@ -288,6 +291,8 @@ class Assembler:
     def take_overloaded(self) -> Sequence[str]:
         """Return ids of traces that will not be scored, noted since the last call; count the shed ones."""
         overloaded, shed = self.eviction.overloaded, self.eviction.shed_traces
+        if not overloaded:
+            return ()
         self.eviction.overloaded, self.eviction.shed_traces = [], []
         self._metrics.trajectories_shed.add(len(shed))
         for trace in shed:
@@ -296,11 +301,10 @@ class Assembler:
 
     def end_recovery(self, now_ns: int) -> None:
         """Hand traces that were closed before to their conversations."""
-        now_ns = self._clock(now_ns)
+        now_ns = self._now_ns = max(now_ns, self._now_ns)
         for trace in [trace for trace in self._traces if trace.is_scored]:
             self._traces.take(trace, now_ns)
-            for _ in self._finish(trace, "idle", now_ns):
-                pass
+            self._finish(trace, "idle", now_ns)
         self.recovery.is_running = False
         self._evict(now_ns)
 
@@ -314,42 +318,54 @@ class Assembler:
 
     def closed(self, now_ns: int) -> Iterator[Trajectory]:
         """Yield the trajectories that are due, each closed as it is yielded: the others stay due."""
-        now_ns = self._clock(now_ns)
-        yield from self._finish_evicted(now_ns)
-        while (excess := self.eviction.take_excess(now_ns)) is not None:
-            yield from self._finish(excess.ended, excess.because, now_ns)
-        while (trace := self._traces.pop_due(now_ns)) is not None:
-            # A stalled one is due again when its broker can be read.
-            if self.recovery.is_stalled(trace):
+        now_ns = self._now_ns = max(now_ns, self._now_ns)
+        while True:
+            evicted = self.eviction.take() or self.eviction.take_excess(now_ns)
+            if evicted is not None:
+                ended, because, self.due_ns = evicted
+            elif self._finished_runs:
+                yield self._finished_runs.popleft()
                 continue
-            look_ns = trace.look_ns()
-            if look_ns is not None and look_ns <= now_ns:
-                self._look_at_wait(trace, now_ns)
-                yield from self._finish_evicted(now_ns)
-            else:
+            elif (trace := self._traces.pop_due(now_ns)) is not None:
+                look_ns = trace.look_ns()
+                # A stalled one is due again when its broker can be read.
+                if self.recovery.is_stalled(trace):
+                    continue
+                if look_ns is not None and look_ns <= now_ns:
+                    self.due_ns = look_ns
+                    self._look_at_wait(trace, now_ns)
+                    continue
                 self._traces.take(trace, now_ns)
-                yield from self._finish(trace, trace.due()[1], now_ns)
-        while (due := self._conversations.take_due(now_ns)) is not None:
-            yield from self._finish(*due, now_ns)
-        yield from self._finish_evicted(now_ns)
+                ended, (self.due_ns, because) = trace, trace.due()
+            elif (conversation := self._conversations.pop_due(now_ns)) is not None:
+                ended, self.due_ns = conversation
+                because = ended.due()[1]
+            else:
+                return
+            trajectory = self._finish(ended, because, now_ns)
+            if trajectory is not None:
+                yield trajectory
 
     def close_all(self, now_ns: int) -> Iterator[Trajectory]:
         """Yield everything that is open, at shutdown."""
-        now_ns = self._clock(now_ns)
-        yield from self._finish_evicted(now_ns)
-        while (trace := self._traces.oldest) is not None:
-            self._traces.take(trace, now_ns)
-            yield from self._finish(trace, "shutdown", now_ns)
-        while (conversation := self._conversations.oldest) is not None:
-            self._conversations.take(conversation, now_ns)
-            yield from self._finish(conversation, "shutdown", now_ns)
-        yield from self._finish_evicted(now_ns)
-
-    def _clock(self, now_ns: int) -> int:
-        """Never run backwards: a clock that is set back must not keep traces open."""
-        if now_ns > self._now_ns:
-            self._now_ns = now_ns
-        return self._now_ns
+        now_ns = self._now_ns = max(now_ns, self._now_ns)
+        while True:
+            self.due_ns = self.next_due_ns() or now_ns
+            because: ClosedBecause = "shutdown"
+            if (evicted := self.eviction.take()) is not None:
+                ended, because, _ = evicted
+            elif self._finished_runs:
+                yield self._finished_runs.popleft()
+                continue
+            elif (ended := self._traces.oldest) is not None:
+                self._traces.take(ended, now_ns)
+            elif (ended := self._conversations.oldest) is not None:
+                self._conversations.take(ended, now_ns)
+            else:
+                return
+            trajectory = self._finish(ended, because, now_ns)
+            if trajectory is not None:
+                yield trajectory
 
     def _open(self, trace_id: str, now_ns: int, entry: Source, *, is_scored: bool) -> OpenTrace:
         trace = OpenTrace(trace_id, self._settings, now_ns, self._scale, self._reader)
@@ -372,12 +388,6 @@ class Assembler:
         if not self.recovery.is_running:
             self.eviction.evict(now_ns)
 
-    def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory]:
-        while (evicted := self.eviction.take()) is not None:
-            yield from self._finish(evicted.ended, evicted.because, now_ns)
-        while self._finished_runs:
-            yield self._finished_runs.popleft()
-
     def _look_at_wait(self, trace: OpenTrace, now_ns: int) -> None:
         """Report a trace that has waited long, and close its runs that have ended."""
         span_id = None if trace.has_waited_long else trace.awaited_span()
@@ -388,7 +398,7 @@ class Assembler:
             trajectory = self._waiting_calls.explained(run)
             self._finished_runs.append(replace(trajectory, opened_ns=trace.opened_ns, incomplete=_PART))
 
-    def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
+    def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Trajectory | None:
         is_kept, incomplete, partition = False, None, None
         if isinstance(ended, OpenConversation):
             trajectory = ended.trajectory(because)
@@ -411,8 +421,9 @@ class Assembler:
                     is_kept = self._keep(ended, trajectory.conversation_id, incomplete, now_ns)
         if ended.entries and not is_kept:
             self._released.extend(ended.entries)
-        if trajectory is not None and not ended.is_scored:
-            yield replace(trajectory, opened_ns=ended.opened_ns, incomplete=incomplete, partition=partition)
+        if trajectory is None or ended.is_scored:
+            return None
+        return replace(trajectory, opened_ns=ended.opened_ns, incomplete=incomplete, partition=partition)
 
     def _keep(self, trace: OpenTrace, conversation_id: str, incomplete: str | None, now_ns: int) -> bool:
         """Hand a closed trace to its conversation; False when none takes it."""

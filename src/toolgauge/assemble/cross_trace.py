@@ -7,11 +7,12 @@ a load balancer split looks like a whole run, with false scores. Filtered spans 
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
-from toolgauge.assemble.memory import READING_BYTES, contents_of, cut, memory_of
+from toolgauge.assemble.memory import READING_BYTES, cut, memory_of
 from toolgauge.assemble.node import Execution, Node, NodeIndex, arguments_key
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.names import fold_name
@@ -176,7 +177,9 @@ class UnmatchedResults:
 
     def note(self, reading: Reading) -> None:
         """Remember the answers in the history of a model call, which has no parent."""
-        for seen in reading.observations if not reading.is_log else ():
+        # Spans without a parent are mostly runs, which show no answers.
+        shows_answers = CallAnswered in map(type, reading.observations) and not reading.is_log
+        for seen in reading.observations if shows_answers else ():
             if type(seen) is CallAnswered and seen.call_id is not None:
                 if len(seen.call_id) > _MAX_ID or len(seen.name or "") > _MAX_ID:
                     continue
@@ -186,8 +189,7 @@ class UnmatchedResults:
                 if known is None or place <= known[:2]:
                     cut_short = cut(seen, _MAX_TEXT)
                     answer = cut_short if isinstance(cut_short, CallAnswered) else seen
-                    names = [name.__sizeof__() for name in (reading.service, answer.name) if name is not None]
-                    size = _ENTRY_BYTES + memory_of(contents_of(answer)) + sum(names)
+                    size = _ENTRY_BYTES + memory_of((reading.service, *astuple(answer)))
                     self._known[key] = (*place, answer, size)
                     self.size_bytes += size - (known[3] if known is not None else 0)
         while len(self._known) > self._max_answers or self.size_bytes > self._max_bytes:
@@ -229,6 +231,7 @@ _WINDOW_NS = 60_000_000_000
 _MAX_REMEMBERED = 20_000
 _LOOP_SHARE = 0.5
 _LEAST_SPANS = 100
+_parent = attrgetter("parent")
 _UNASKED = "a tool ran for which the request of the model never came"
 _UNSEEN = "a model was given the answer to a call of which no span came"
 _ORPHANED = "spans of the run never came that others of its spans name as their parents"
@@ -270,15 +273,12 @@ class LoopDetector:
         self._repeated = 0
         self.loop_suspected = False
 
-    def add(self, ref: SpanRef, now_ns: int) -> None:
-        """Count one span."""
-        if now_ns - self._began_ns >= _WINDOW_NS:
-            self.turn_over_if_due(now_ns)
-        known, newer = hash(ref), self._newer
-        if known in newer or known in self._older:
-            self._repeated += 1
-        elif len(newer) < _MAX_REMEMBERED:
-            newer.add(known)
+    def add(self, refs: Collection[SpanRef], now_ns: int) -> None:
+        """Count spans."""
+        self.turn_over_if_due(now_ns)
+        new = {*map(hash, refs)} - self._newer - self._older
+        self._repeated += len(refs) - len(new)
+        self._newer.update(islice(new, max(0, _MAX_REMEMBERED - len(self._newer))))
 
     def turn_over_if_due(self, now_ns: int) -> None:
         """Begin a new window when the old one is over: a suspicion ends when no spans arrive."""
@@ -305,7 +305,8 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
         for node in index.answering
         if node.model_call is not None and node.is_primary and node.answers[-1].call_id not in calls
     ]
-    orphans = [node for node in index.nodes if node.parent is not None and node.parent not in parents]
+    missing = {*map(_parent, index.nodes)}.difference(parents, (None,))
+    orphans = [node for node in index.nodes if node.parent in missing] if missing else []
     # Nearly always there is nothing to be explained.
     if not unasked and not unseen and not orphans:
         return None

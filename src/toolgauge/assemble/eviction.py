@@ -94,11 +94,12 @@ class Eviction:
 
     def take_excess(self, now_ns: int) -> Evicted | None:
         """Return one that exceeds new settings; `None` once everything fits them."""
-        while self._limits is not self._settings:
-            excess = self._excess(self._settings)
+        if self._limits is not self._settings:
+            excess, since_ns = self._excess(self._settings), self._adopted_ns
             if excess is not None:
                 self._evict(*excess, now_ns)
-                return self.take()
+                evicted = self.take()
+                return None if evicted is None else evicted._replace(since_ns=since_ns)
             self._limits = self._settings
             self.above_bytes = 0
         return None

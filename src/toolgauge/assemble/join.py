@@ -4,9 +4,9 @@ A call shows up in three to eight places; counting one twice or losing a rejecte
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, filterfalse, islice
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -35,7 +35,7 @@ from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.metrics import MAX_PROPERTY, short_hash
-from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, ConversationSeen, Reading
+from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, Reading
 from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, ToolCall, Trajectory, TrajectoryScope
 
 # Versions of the properties of one trajectory, above which they are not remembered.
@@ -71,10 +71,13 @@ class _Planted:
                 break
         # Stands for the trace as a whole.
         self.whole = self.root or index.nodes[0]
-        requests = requested_calls(index)
-        executions = executed_calls(index.executing, requests)
-        self.pairs = pair(requests, executions, index.offering)
-        self.has_tool_spans = bool(executions) and any(one.execution is not None for one in self.pairs)
+        self.offers = new_offers(index.offering)
+        self.tools, self.begins = tools_of(self.offers), has_beginning(index.speaking)
+        self.pairs: list[Pair] = []
+        if index.requesting or index.executing:
+            requests = requested_calls(index)
+            self.pairs = pair(requests, executed_calls(index.executing, requests), index.offering)
+        self.has_tool_spans = any(one.execution is not None for one in self.pairs)
         if index.coding:
             self.pairs = sorted([*self.pairs, *failed_steps(index, self.pairs)], key=asked)
 
@@ -148,28 +151,22 @@ def _joined(
     pairs, turns_ns, calls = _calls(planted, index)
     runs, hidden_turns = _runs(planted, calls)
     last = planted[-1]
-    root = last.root
-    producer = index.nodes[0].first if root is None else root.first
-    agents: dict[str, None] = {}
+    root, nodes = last.root, index.nodes
+    producer = nodes[0].first if root is None else root.first
+    if producer.service is None:
+        producer = next((node.first for node in nodes if node.first.service is not None), producer)
+    agents = [*map(_agent, index.running), *[call.agent for call in calls]]
     # Few traces have more than one version of the properties of their runs and model calls.
-    distinct: dict[int, tuple[tuple[str, str], ...]] = {}
+    values = [node.properties.values for node in nodes if node.properties is not None]
+    distinct = dict(zip(map(id, values), values, strict=True))
     # Log records without a span count where there is nothing else.
-    spans: list[Node] = []
-    is_cut = False
-    for node in index.nodes:
-        if node.agent_run is not None and node.agent_run.agent is not None:
-            agents[node.agent_run.agent] = None
-        if node.properties is not None:
-            distinct[id(node.properties.values)] = node.properties.values
-        if not node.from_log_only:
-            spans.append(node)
-        if producer.service is None and node.first.service is not None:
-            producer = node.first
-        is_cut = is_cut or node.first.is_cut
-    agents.update({call.agent: None for call in calls if call.agent is not None})
+    spans = [*filterfalse(_is_log_alone, nodes)] or nodes
     # The lowest rank; among equals the root's, else the earliest.
-    named = [node.conversation for node in (last.whole, *last.index.nodes) if node.conversation is not None]
-    offers = new_offers(index.offering)
+    named = [*filter(None, map(_conversation, (last.whole, *last.index.nodes)))]
+    offers, tools, begins = last.offers, last.tools, last.begins
+    if len(planted) > 1:
+        offers, begins = new_offers(index.offering), has_beginning(index.speaking)
+        tools = tools_of(offers)
     merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
     return Trajectory(
         scope=scope,
@@ -177,26 +174,26 @@ def _joined(
         conversation_id=min(named, key=_rank).conversation_id if named else None,
         service=producer.service,
         resource=producer.resource,
-        agents=tuple(agents),
+        agents=tuple(dict.fromkeys([agent for agent in agents if agent is not None])),
         root=root.ref if root is not None else None,
         calls=calls,
-        tools_offered=tools_of(offers),
+        tools_offered=tools,
         messages=messages_of(index.speaking, turns_ns),
         offer_turns=offer_turns(offers, turns_ns),
         attributes=_attributes(traces, root),
         closed_because=closed_because,
-        start_ns=min(map(_start_ns, spans or index.nodes)),
-        end_ns=max(map(_end_ns, spans or index.nodes)),
-        left_out=merged([trace.left_out for trace in traces] + [_CUT] * is_cut),
+        start_ns=min(map(_start_ns, spans)),
+        end_ns=max(map(_end_ns, spans)),
+        left_out=merged([trace.left_out for trace in traces] + [_CUT] * (True in map(_is_cut, nodes))),
         hidden_turns=hidden_turns,
-        has_beginning=has_beginning(index.speaking),
-        has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
+        has_beginning=begins,
+        has_media=True in map(_has_media, chain.from_iterable(map(_messages, index.speaking))),
         runs=tuple(runs),
         code_steps=code_steps(index),
         properties=merge(*distinct.values()),
         tokens=tokens_of([one.index for one in planted]),
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
-        sources=_sources(index.nodes),
+        sources=_sources(nodes),
     )
 
 
@@ -205,21 +202,30 @@ def _runs(planted: Sequence[_Planted], calls: Sequence[ToolCall]) -> tuple[list[
     runs: list[Run] = []
     hidden_turns = 0
     for one in planted:
-        of_trace = with_endings(runs_of(one.whole, one.index), one.whole, one.index)
+        of_trace = with_endings(runs_of(one.whole, one.index, one.tools, begins=one.begins), one.whole, one.index)
         runs += with_errors(of_trace, one.whole, one.index, calls) if one.index.failing else of_trace
         for node in one.index.models if not one.index.executing else ():
             hidden_turns += not node.requests and node.model_call is not None and node.model_call.stopped_for_tools
     return runs, hidden_turns
 
 
-_rank: Callable[[ConversationSeen], int] = attrgetter("rank")
-_start_ns: Callable[[Node], int] = attrgetter("start_ns")
-_end_ns: Callable[[Node], int] = attrgetter("end_ns")
+# Fields of nodes, for calls that pass over all of them: Python code for each takes several times as long.
+_start_ns, _end_ns, _span_id = attrgetter("start_ns"), attrgetter("end_ns"), attrgetter("ref.span_id")
+_agent_run, _agent, _model_call = attrgetter("agent_run"), attrgetter("agent_run.agent"), attrgetter("model_call")
+_messages, _has_media, _is_cut = attrgetter("messages"), attrgetter("has_media"), attrgetter("first.is_cut")
+_conversation, _rank, _is_log_alone = attrgetter("conversation"), attrgetter("rank"), attrgetter("from_log_only")
+_scope, _may_add_up, _model_above = map(attrgetter, ("first.scope", "model_call.may_add_up", "branch.model_above"))
+_writer = attrgetter("first.service", "first.scope", "first.dialect", "first.version", "first.language")
+# Every node that is asked shows a model call, or has properties.
+_tokens = attrgetter("model_call.input_tokens", "model_call.output_tokens")
+_sums, _NO_TOKENS = attrgetter("properties.input_tokens", "properties.output_tokens"), (None, None)
 
 
 def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], list[int], tuple[ToolCall, ...]]:
     """Put the calls of all traces in order; also return their pairs and the start of each turn."""
     pairs = [pair for one in planted for pair in one.pairs]
+    if not pairs:
+        return pairs, [], ()
     has_waiting = mark_stopped(pairs, index.nodes)
     if len(planted) > 1:
         pairs = resumed(sorted(pairs, key=asked))
@@ -236,24 +242,24 @@ def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], l
 
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     """Group spans by their writer."""
-    groups: defaultdict[tuple[str | None, str, str, str, str], list[Node]] = defaultdict(list)
-    for node in nodes:
-        first = node.first
-        if first.dialect is not None:
-            groups[first.service, first.scope, first.dialect, first.version, first.language].append(node)
-    return tuple(
+    groups: defaultdict[tuple[str | None, str, str | None, str, str], list[Node]] = defaultdict(list)
+    for writer, node in zip(map(_writer, nodes), nodes, strict=True):
+        groups[writer].append(node)
+    sources = [
         SpanSource(
             service=service,
             scope=scope,
             dialect=dialect,
-            spans=tuple([node.ref.span_id for node in group]),
-            model_calls=len([node for node in group if node.model_call is not None]),
-            has_runs=any(node.model_call is not None or node.agent_run is not None for node in group),
+            spans=tuple(map(_span_id, group)),
+            model_calls=len([*filter(_model_call, group)]),
+            has_runs=any(map(_model_call, group)) or any(map(_agent_run, group)),
             version=version,
             language=language,
         )
         for (service, scope, dialect, version, language), group in groups.items()
-    )
+        if dialect is not None
+    ]
+    return tuple(sources)
 
 
 # Runs of one agent have the same properties: without it, fingerprints take a fifth more.
@@ -291,15 +297,16 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     input_tokens, output_tokens, unmeasured, cost = 0, 0, 0, None
     unpriced: dict[str, tuple[int, int]] = {}
     for index in traces:
-        counted = [(node, *_tokens(node)) for node in _counted(index.models)]
-        if not any(sent is not None or received is not None for _, sent, received in counted):
-            tops = [(node, node.properties) for node in index.running if node.is_outermost_run]
-            summed = [(node, seen.input_tokens, seen.output_tokens) for node, seen in tops if seen is not None]
-            counted = [one for one in summed if one[1:] != (None, None)] or counted
-        for node, sent, received in counted:
+        counted = _counted(index.models)
+        measured = [*map(_tokens, counted)]
+        if measured.count(_NO_TOKENS) == len(measured):
+            tops = [node for node in index.running if node.is_outermost_run and node.properties is not None]
+            tops = [node for node in tops if _sums(node) != _NO_TOKENS]
+            counted, measured = (tops, [*map(_sums, tops)]) if tops else (counted, measured)
+        for node, (sent, received) in zip(counted, measured, strict=True):
             unmeasured += sent is None or received is None
             properties = node.properties
-            if properties is not None and properties.cost is not None and (sent, received) != (None, None):
+            if properties is not None and properties.cost is not None and (sent, received) != _NO_TOKENS:
                 cost = (cost or 0.0) + properties.cost
             elif sent or received:
                 # The answering model, else the requested one.
@@ -315,20 +322,15 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     return Tokens(input=input_tokens, output=output_tokens, unmeasured=unmeasured, cost=cost, unpriced=unpriced)
 
 
-def _tokens(node: Node) -> tuple[int | None, int | None]:
-    call = node.model_call
-    return (None, None) if call is None else (call.input_tokens, call.output_tokens)
-
-
 def _is_measured(node: Node) -> bool:
-    return _tokens(node) != (None, None)
+    return _tokens(node) != _NO_TOKENS
 
 
 def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
     if len(calls) <= 1:
         return calls
-    if True in [node.model_call is not None and node.model_call.may_add_up for node in calls]:
+    if True in map(_may_add_up, calls):
         # The tokens of a later call below the same span may include an earlier call's.
         found: list[Node] = []
         places: dict[str | None, int] = {}
@@ -345,9 +347,9 @@ def _counted(calls: Sequence[Node]) -> Sequence[Node]:
                 places[node.parent] = len(found)
                 found.append(node)
         calls = found
-    nested = [node for node in calls if node.branch.model_above is not None]
+    nested = [*filter(_model_above, calls)]
     # A single instrumentation, as nearly always, shows nothing twice.
-    if not nested and len({node.first.scope for node in calls}) <= 1:
+    if not nested and len({*map(_scope, calls)}) <= 1:
         return calls
     around: set[int] = set()
     around_measured: set[int] = set()
@@ -363,7 +365,7 @@ def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
     if around:
         counted = [node for node in counted if _is_measured(node) or id(node) not in around]
-    if len({node.first.scope for node in counted}) <= 1:
+    if len({*map(_scope, counted)}) <= 1:
         return counted
     # Two instrumentations wrote spans of one call side by side: they overlap, with the same tokens in. Of streams, some add up those out.
     single: list[Node] = []

@@ -5,15 +5,19 @@ all fit: cutting twice equals cutting once.
 """
 
 import json
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from gc import get_referents
 from heapq import nsmallest
+from itertools import chain, compress, repeat
+from operator import is_, not_
+from sys import getsizeof
 from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.left_out import HASH_BYTES, MARK, NOTHING_LEFT_OUT, LeftOut, is_cut, token_hash, tokens
 from toolgauge.model.observations import (
     CallAnswered,
@@ -42,8 +46,6 @@ _REFERENCE_BYTES = 8
 _TOOL_BYTES = 100
 _ATTRIBUTE_BYTES = 64
 _WRAPPER_BYTES = 40
-# What the garbage collector keeps beside each container.
-_COLLECTED_BYTES = 16
 # The parser keeps shorter names of members once.
 _LONGEST_SHARED_NAME = 32
 # Some hundred sets of dozens of tools.
@@ -51,8 +53,12 @@ _MAX_SHARED_BYTES = 16 * 1024 * 1024
 _LONG_SPAN = 4096
 # What protobuf makes of a message, in relation to its bytes.
 _PARSED, _PARSED_ATTRIBUTE_BYTES = 3, 100
-_LEAVES = frozenset((str, int, float))
-_WRAPPERS = frozenset((Recorded, Unparsed, CallError))
+_WRAPPERS = frozenset((Recorded, Unparsed, CallError)).__contains__
+# Observations with the contents of calls, and the ones of which each has its own rule.
+_CONTENTS = frozenset((CallExecuted, CallRequested, CallAnswered, CodeExecuted, SpanFailed)).__contains__
+_OTHERS = frozenset((MessageSeen, ToolsOffered, ToolDescribed)).__contains__
+_HOLDS = frozenset((dict, list, tuple)).__contains__
+_SIZED = frozenset((str, int, float, dict, list, tuple)).__contains__
 
 
 class Scale:
@@ -66,11 +72,14 @@ class Scale:
 
     def weights(self, reading: Reading) -> tuple[int, int]:
         """Return about how many bytes the reading takes, and the tools on offer that it is the first to have."""
-        size, offered = READING_BYTES + _OBSERVATION_BYTES * len(reading.observations), 0
+        observations = reading.observations
+        size, offered = READING_BYTES + _OBSERVATION_BYTES * len(observations), 0
         size += max(0, len(reading.scope) + len(reading.service or "") - _LONGEST_NAME)
-        is_long = reading.size_bytes > _LONG_SPAN
-        held: list[object] = []
-        for seen in reading.observations:
+        kinds = [*map(type, observations)]
+        # In a long span, any name may be long.
+        of_calls = map(_CONTENTS, kinds) if reading.size_bytes <= _LONG_SPAN else map(not_, map(_OTHERS, kinds))
+        held = [*chain.from_iterable(map(astuple, compress(observations, of_calls)))]
+        for seen in compress(observations, map(_OTHERS, kinds)):
             # Exact types: `isinstance` takes five times as long on a Struct.
             if type(seen) is MessageSeen:
                 # Each model call repeats the system prompt; recognised again, it is mostly the same object.
@@ -83,13 +92,9 @@ class Scale:
                     offered += sum([self._schema(tool) for tool in seen.tools])
             elif type(seen) is ToolDescribed:
                 offered += self._schema(seen.tool)
-            elif is_long:
-                held += astuple(seen)
-            else:
-                held += contents_of(seen)
         for _, value in reading.attributes:
             size += _ATTRIBUTE_BYTES + value.__sizeof__()
-        return (size + memory_of(held, with_names=is_long) if held else size), offered
+        return (size + memory_of(held) if held else size), offered
 
     def resource(self, resource: Resource) -> int:
         """Return about how many bytes a resource takes, where it is not remembered by now."""
@@ -113,51 +118,28 @@ class Scale:
 
 def weight_together(readings: Collection[Reading]) -> int:
     """Return about how many bytes the readings take, shared objects counted once and tools on offer not at all."""
-    distinct = {id(seen): seen for reading in readings for seen in reading.observations}
-    held: list[object] = []
-    for seen in distinct.values():
-        held += (seen.text,) if type(seen) is MessageSeen else contents_of(seen)
+    distinct = [*{id(seen): seen for reading in readings for seen in reading.observations}.values()]
+    held: list[object] = [seen.text for seen in distinct if type(seen) is MessageSeen]
+    held += chain.from_iterable(map(astuple, compress(distinct, map(_CONTENTS, map(type, distinct)))))
     references = sum([len(reading.observations) for reading in readings])
     base = READING_BYTES * len(readings) + _REFERENCE_BYTES * references + _OBSERVATION_BYTES * len(distinct)
     return base + memory_of(held)
 
 
-def contents_of(observation: Observation) -> tuple[object, ...]:
-    """Return the contents of a call in an observation, beside short names."""
-    if type(observation) is CallExecuted:
-        return observation.call_id, observation.arguments, observation.result, observation.error
-    if type(observation) is CallRequested:
-        return observation.call_id, observation.arguments
-    if type(observation) is CodeExecuted or type(observation) is SpanFailed:
-        return (observation.error,)
-    if type(observation) is CallAnswered:
-        return observation.call_id, observation.result, observation.error
-    return ()
-
-
-def memory_of(level: Sequence[object], *, with_names: bool = True) -> int:
-    """Return the bytes that these values and everything inside them take. Long keys count only `with_names`."""
-    size = 0
-    while level:
-        below: list[object] = []
-        for value in level:
-            kind = type(value)
-            if kind in _LEAVES:
-                size += value.__sizeof__()
-            elif kind is dict:
-                members = cast("JsonObject", value)
-                size += _COLLECTED_BYTES + members.__sizeof__()
-                below += members.values()
-                if with_names:
-                    below += [name for name in members if len(name) > _LONGEST_SHARED_NAME]
-            elif kind is list:
-                elements = cast("list[Json]", value)
-                size += _COLLECTED_BYTES + elements.__sizeof__()
-                below += elements
-            elif kind in _WRAPPERS:
-                size += _WRAPPER_BYTES
-                below += astuple(cast("Struct", value))
-        level = below
+def memory_of(values: Iterable[object]) -> int:
+    """Return the bytes that these values and everything inside them take; names of members count where they are long."""
+    held = [*values]
+    wrappers = [*cast("Iterable[Struct]", compress(held, map(_WRAPPERS, map(type, held))))]
+    held += chain.from_iterable(map(astuple, wrappers))
+    # A level at a time, by calls that pass over all of its values: Python code for each takes ten times as long.
+    level = held
+    while level := get_referents(*compress(level, map(_HOLDS, map(type, level)))):
+        held += level
+    kinds = [*map(type, held)]
+    size = _WRAPPER_BYTES * len(wrappers) + sum(map(getsizeof, compress(held, map(_SIZED, kinds))))
+    names = [*chain.from_iterable(cast("Iterable[JsonObject]", compress(held, map(is_, kinds, repeat(dict)))))]
+    if max(map(len, names), default=0) > _LONGEST_SHARED_NAME:
+        size += sum([name.__sizeof__() for name in names if len(name) > _LONGEST_SHARED_NAME])
     return size
 
 

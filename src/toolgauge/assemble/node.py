@@ -1,6 +1,8 @@
 """Holds the spans of a trace as nodes of a tree, and the two views of a call."""
 
 from collections.abc import Hashable, Sequence
+from itertools import repeat
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -271,21 +273,19 @@ class Execution(View, eq=False):
         self.is_unfinished = self.is_unfinished and other.is_unfinished
 
 
+_CALLS, _TEXTS = ("requests", "executions", "answers"), ("messages", "offers")
+_FIELDS = [*map(attrgetter, (*_CALLS, *_TEXTS, "agent_run", "model_call", "failure", "code_step"))]
+
+
 class NodeIndex:
     """Nodes, and the nodes with requests, with executions, with answers and so on; each in order of time."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
         for place, node in enumerate(nodes):
             node.place = place
-        self.nodes = nodes
-        self.requesting = [node for node in nodes if node.requests]
-        self.executing = [node for node in nodes if node.executions]
-        self.answering = [node for node in nodes if node.answers]
-        self.speaking = [node for node in nodes if node.messages]
-        self.offering = [node for node in nodes if node.offers]
-        self.running = [node for node in nodes if node.agent_run is not None]
-        self.models = [node for node in nodes if node.model_call is not None]
-        self.failing = [node for node in nodes if node.failure is not None]
-        self.coding = [node for node in nodes if node.code_step is not None]
+        showing = [*map(list[Node], map(filter, _FIELDS, repeat(nodes)))]
+        self.requesting, self.executing, self.answering, self.speaking, self.offering = showing[:5]
+        self.running, self.models, self.failing, self.coding = showing[5:]
         # Whether any agent, model or tool call was seen.
         self.of_run = bool(self.requesting or self.executing or self.running or self.models)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 from itertools import islice
+from math import inf
 
 from msgspec.structs import replace
 
@@ -112,9 +113,10 @@ class Schedule:
             self._heap = [(*entry, one) for one, entry in self._entry.items()]
             heapify(self._heap)
 
-    def next_due_ns(self) -> int | None:
-        """Return when the first key is due."""
-        while self._heap:
+    def next_due_ns(self, until_ns: float = inf) -> int | None:
+        """Return when the first key is due, `None` when that is later than `until_ns`."""
+        # As entries are never late, the first one later than that ends the search.
+        while self._heap and self._heap[0][0] <= until_ns:
             entry_ns, number, key = self._heap[0]
             if self._entry.get(key) != (entry_ns, number):
                 heappop(self._heap)
@@ -130,8 +132,7 @@ class Schedule:
 
     def pop_due(self, now_ns: int) -> str | None:
         """Take away the first key if it is due."""
-        due_ns = self.next_due_ns()
-        if due_ns is None or due_ns > now_ns:
+        if self.next_due_ns(now_ns) is None:
             return None
         key = heappop(self._heap)[2]
         del self._entry[key]
@@ -225,16 +226,18 @@ class OpenTraces:
 
     def next_due_ns(self) -> int | None:
         """Return when a trace may be due, or may have runs that ended below a span that is missing."""
-        for trace in self._moved:
-            self._schedule.note(trace.trace_id, trace.next_ns())
-        self._moved.clear()
-        return self._schedule.next_due_ns()
+        return self._noted().next_due_ns()
 
     def pop_due(self, now_ns: int) -> OpenTrace | None:
         """Return a trace that is due, which is still open; it is not returned again unless it moves."""
-        due_ns = self.next_due_ns()
-        trace_id = None if due_ns is None or due_ns > now_ns else self._schedule.pop_due(now_ns)
+        trace_id = self._noted().pop_due(now_ns)
         return None if trace_id is None else self.by_id[trace_id]
+
+    def _noted(self) -> Schedule:
+        for trace in self._moved:
+            self._schedule.note(trace.trace_id, trace.next_ns())
+        self._moved.clear()
+        return self._schedule
 
     def conversation_due_ns(self, conversation_id: str) -> int | None:
         """Return when any open trace of the conversation is due, `None` without one; then another trace is asked."""
@@ -312,14 +315,14 @@ class OpenConversations:
         self.schedule.note(conversation_id, conversation.due()[0])
         return None
 
-    def take_due(self, now_ns: int) -> tuple[OpenConversation, ClosedBecause] | None:
-        """Remove a conversation that is due, if there is one."""
+    def pop_due(self, now_ns: int) -> tuple[OpenConversation, int] | None:
+        """Remove a conversation that is due, if there is one; also return since when it is."""
         conversation_id = self.schedule.pop_due(now_ns)
         if conversation_id is None:
             return None
-        conversation = self.by_id[conversation_id]
+        conversation, due_ns = self.by_id[conversation_id], self._due_ns(conversation_id)
         self.take(conversation, now_ns)
-        return conversation, conversation.due()[1]
+        return conversation, now_ns if due_ns is None else due_ns
 
     def take(self, conversation: OpenConversation, now_ns: int) -> None:
         """Remove a conversation, which is closed from here on."""

@@ -74,7 +74,7 @@ def _needed_inputs(models: Sequence[Node], pairs: Sequence[Pair], given: Given) 
     first: list[Node] = []
     names: dict[int, frozenset[str]] = {}
     for node in models:
-        run = _run_of(node)
+        run = id(node.branch.outermost)
         if node.answers:
             # Each input of a run repeats the answers in the one before it.
             answered = before.get(run, 0)
@@ -159,10 +159,10 @@ def repair(index: NodeIndex, pairs: Sequence[Pair], history: History) -> Repair 
     runs: set[int] = set()
     without_id = 0
     for node in models:
-        if _run_of(node) not in runs:
+        if id(node.branch.outermost) not in runs:
             if not runs:
                 without_id = len([answer for answer in node.answers if answer.call_id is None])
-            runs.add(_run_of(node))
+            runs.add(id(node.branch.outermost))
             # A tool's span in the trace shows that the call was made in it.
             ids.update([answer.call_id for answer in node.answers if answer.call_id not in ran])
     ids.discard(None)

@@ -3,7 +3,9 @@
 Only a complete chain of parents distinguishes the end of the run from the end of a sub-agent.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import compress, repeat
+from operator import attrgetter, is_
 from typing import Literal, Protocol
 
 from msgspec.structs import replace
@@ -36,6 +38,7 @@ _SHARE = 4
 _HEAD_BYTES = 210
 # A model's input beside its bytes: three ids, not counting the answers' ids, and a place in a list.
 _INPUT_BYTES = 600
+_ranked: Callable[[object], tuple[int, str]] = attrgetter("rank", "conversation_id")
 # Agents with the same first answer, beside one another: of more, single inputs stay.
 _MOST_BRANCHES = 16
 
@@ -107,48 +110,47 @@ class OpenTrace:
 
     def add(self, reading: Reading, now_ns: int, given: ModelInput | None = None) -> None:
         """Add a new reading; `given` is the span of a reading whose model was given a history."""
-        before = self._readings.get(reading.ref.span_id)
-        if given is not None and not reading.is_open and (before is None or before.is_open):
+        span_id, observations, is_log = reading.ref.span_id, reading.observations, reading.is_log
+        is_open = reading.end_ns < reading.start_ns
+        key: Hashable = span_id
+        if is_log and (observations or reading.attributes):
+            # Equal records are repetitions. A hash: the content would take as much memory as the reading itself.
+            key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, hash(written_out(reading)))
+        known = self._readings.get(key)
+        if given is not None and not is_open and (known is None or known.is_open):
             self._keep_input(given)
-        span_id, parent, is_remote = reading.ref.span_id, reading.parent_span_id, reading.parent_is_remote
-        if not (reading.observations or reading.attributes):
-            if not (reading.is_log or reading.is_open):
-                self.add_ids(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
+        if not (observations or reading.attributes):
+            if not (is_log or is_open):
+                self.add_ids(span_id, reading.parent_span_id, is_remote=reading.parent_is_remote is True, now_ns=now_ns)
+            return
+        if known is not None and not _is_newer(reading, known):
+            return
+        self.active_ns = now_ns
+        self._readings[key] = reading
+        self._received += reading.size_bytes
+        weight, offered = self._scale.weights(reading)
+        if known is not None:
+            weight -= self._scale.weights(known)[0]
+        self._readings_bytes += weight
+        self.size_bytes += weight + offered
+        if self._received > self._cut_above:
+            self._cut()
+        kinds = [*map(type, observations)]
+        if is_log:
+            self.size_bytes += LOG_KEY_BYTES
+            if span_id not in self._parents:
+                self._missing[span_id] = None
+        elif is_open:
+            # As if it had not come: spans below it are not complete before it has ended.
+            self._missing[span_id] = None
         else:
-            key: Hashable = span_id
-            if reading.is_log:
-                # Equal records are repetitions. A hash: the content would take as much memory as the reading itself.
-                key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, hash(written_out(reading)))
-            known = self._readings.get(key)
-            if known is None or _is_newer(reading, known):
-                self.active_ns = now_ns
-                self._readings[key] = reading
-                self._received += reading.size_bytes
-                weight, offered = self._scale.weights(reading)
-                if known is not None:
-                    weight -= self._scale.weights(known)[0]
-                self._readings_bytes += weight
-                self.size_bytes += weight + offered
-                if self._received > self._cut_above:
-                    self._cut()
-                if reading.is_open:
-                    # As if it had not come: spans below it are not complete before it has ended.
-                    self._missing[span_id] = None
-                elif not reading.is_log:
-                    self._add_parent(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
-                else:
-                    self.size_bytes += LOG_KEY_BYTES
-                    if span_id not in self._parents:
-                        self._missing[span_id] = None
-                # Asked of every span: a loop costs half of what a generator does, and classes a fifth of `isinstance`.
-                for seen in reading.observations:
-                    if type(seen) is ConversationSeen:
-                        ranked = (seen.rank, seen.conversation_id)
-                        if self.conversation is None or ranked < self.conversation:
-                            self.conversation = ranked
-                    elif type(seen) is AgentRun and not (reading.is_log or reading.is_open):
-                        self.runs.setdefault(span_id, now_ns)
-                        self._climb(span_id, now_ns)
+            self._add_parent(span_id, reading.parent_span_id, is_remote=reading.parent_is_remote is True, now_ns=now_ns)
+            if AgentRun in kinds:
+                self.runs.setdefault(span_id, now_ns)
+                self._climb(span_id, now_ns)
+        if ConversationSeen in kinds:
+            ranked = min(map(_ranked, compress(observations, map(is_, kinds, repeat(ConversationSeen)))))
+            self.conversation = min(self.conversation or ranked, ranked)
 
     def add_ids(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
         """Add the ids of a span that no dialect reads."""

@@ -35,6 +35,9 @@ _Edge: TypeAlias = tuple[Node, Node]
 _LogOrder: TypeAlias = tuple[bool, int, str, int, str]
 _order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
 _time: Callable[[Node], int] = attrgetter("time_ns")
+_is_log: Callable[[Reading], bool] = attrgetter("is_log")
+_span_id: Callable[[Reading], str] = attrgetter("ref.span_id")
+_service: Callable[[Node], str | None] = attrgetter("first.service")
 _rank: Callable[[ConversationSeen], tuple[int, str]] = attrgetter("rank", "conversation_id")
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
 _MAX_AGENT_PATH = 32
@@ -49,24 +52,26 @@ def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> lis
     # Above unread spans, each of which is walked once.
     walked: dict[str, Node | None] = {}
     for node in nodes:
-        path: list[str] = []
         at = node.parent
-        while at is not None and at not in by_span and at not in walked:
-            walked[at] = None
-            path.append(at)
-            at = parents.get(at)
         if at is not None:
-            above = by_span.get(at) or walked[at]
-            walked.update(dict.fromkeys(path, above))
+            above = by_span.get(at)
+            if above is None:
+                path: list[str] = []
+                while at is not None and at not in by_span and at not in walked:
+                    walked[at] = None
+                    path.append(at)
+                    at = parents.get(at)
+                above = None if at is None else by_span.get(at) or walked[at]
+                walked.update(dict.fromkeys(path, above))
             node.above = above if above is not node else None
     _settle_all(nodes)
-    if len({node.first.service for node in nodes}) > 1:
+    if len({*map(_service, nodes)}) > 1:
         offsets = clock_offsets(nodes)
         for node in nodes:
             offset_ns = offsets[node.first.service]
             node.time_ns += offset_ns
             node.until_ns += offset_ns
-    elif len({node.start_ns for node in nodes}) == len(nodes):
+    elif len({*map(_time, nodes)}) == len(nodes):
         # Where no two spans start at the same time, the time alone gives their order.
         return sorted(nodes, key=_time)
     return sorted(nodes, key=order)
@@ -111,8 +116,10 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
 def _settle_all(nodes: Sequence[Node]) -> None:
     """Give each node its branch. A circle of parents is cut open above its earliest span."""
     for node in nodes:
+        if node.branch is not NOWHERE:
+            continue
         above = node.above
-        if node.branch is NOWHERE and node.agent_run is None and above is not None and above.below is not None:
+        if above is not None and above.below is not None and node.agent_run is None:
             node.branch = above.below
             continue
         path: list[Node] = []
@@ -121,13 +128,13 @@ def _settle_all(nodes: Sequence[Node]) -> None:
             at.branch = _PASSED
             path.append(at)
             at = at.above
-        end = len(path)
         if at is not None and at.branch is _PASSED:
             earliest = min(path[path.index(at) :], key=lambda one: (one.start_ns, one.ref.span_id))
             earliest.above = None
             end = path.index(earliest) + 1
-        # The rest of a circle hangs below the spans that led to its earliest one.
-        for below in (*reversed(path[:end]), *reversed(path[end:])):
+            # The rest of a circle hangs below the spans that led to its earliest one.
+            path = [*path[end:], *path[:end]]
+        for below in reversed(path):
             _settle(below)
 
 
@@ -137,7 +144,7 @@ def _settle(node: Node) -> None:
     branch = TOP if above is None else above.below
     if branch is None and above is not None:
         around = above.branch
-        shows_tool = any(not execution.from_log for execution in above.executions)
+        shows_tool = False in [execution.from_log for execution in above.executions]
         is_barrier = above.agent_run is not None or above.model_call is not None
         branch = above.below = Branch(
             around.depth + 1,
@@ -159,7 +166,7 @@ def _settle(node: Node) -> None:
 def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
     agents, outermost, tool, inside = branch.agents, branch.outermost, branch.tool_above, branch.inside
     # Rule: two instrumentations of one run nest under the same name; a run that a tool started is another one under any name.
-    is_other = any(not execution.from_log for execution in node.executions) or (
+    is_other = False in [execution.from_log for execution in node.executions] or (
         tool is not None and (inside is None or tool.branch.depth > inside.branch.depth)
     )
     if run.agent is not None and (is_other or agents[-1:] != (run.agent,)):
@@ -171,22 +178,14 @@ def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
 
 def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> dict[str, Node]:
     """Return the nodes by span id, each with the parent that is known."""
-    nodes: dict[str, Node] = {}
-    several: dict[str, list[Reading]] = {}
-    has_logs = False
-    for reading in readings:
-        if reading.observations:
-            span_id = reading.ref.span_id
-            known = nodes.get(span_id)
-            if known is None:
-                nodes[span_id] = _observed(reading)
-                has_logs = has_logs or reading.is_log
-            else:
-                several.setdefault(span_id, [known.first]).append(reading)
-    if not has_logs and not several:
-        return nodes
-    for span_id, of_span in several.items():
-        nodes[span_id] = _folded(of_span)
+    seen = [reading for reading in readings if reading.observations]
+    ids = [*map(_span_id, seen)]
+    if len({*ids}) == len(ids) and True not in map(_is_log, seen):
+        return dict(zip(ids, map(_observed, seen), strict=True))
+    by_span: dict[str, list[Reading]] = {}
+    for span_id, reading in zip(ids, seen, strict=True):
+        by_span.setdefault(span_id, []).append(reading)
+    nodes = {span_id: _observed(of[0]) if len(of) == 1 else _folded(of) for span_id, of in by_span.items()}
     for span_id, node in nodes.items():
         if node.from_log_only:
             # The span itself may have been seen all the same, and had nothing to say.
@@ -203,37 +202,33 @@ def _observed(reading: Reading) -> Node:
     for seen in reading.observations:
         # The most frequent first: each case that does not fit costs a little, and an exact type the least.
         if type(seen) is ConversationSeen:
-            node.conversation = min(node.conversation or seen, seen, key=_rank)
+            known = node.conversation
+            node.conversation = seen if known is None else min(known, seen, key=_rank)
         elif type(seen) is MessageSeen:
             node.messages.append(seen)
             if seen.role == "user" and node.user is None:
                 node.user = seen
-        elif type(seen) is CallExecuted:
-            arguments, result, error, is_protocol = seen.arguments, seen.result, seen.error, seen.protocol is not None
-            # Not from a tuple that is taken apart: that takes more than twice the time.
-            name, call_id, agent, tool_id = seen.name, seen.call_id, seen.agent, seen.tool_id
-            is_unfinished = seen.is_unfinished or (end_ns < start_ns and error is None and type(result) is NotRecorded)
-            ran = Execution(
-                node, name, call_id, arguments, agent, result, error, is_protocol, tool_id, is_log, is_unfinished
-            )
-            node.executions.append(ran)
-        elif type(seen) is CallRequested:
-            name, call_id, arguments, agent = seen.name, seen.call_id, seen.arguments, seen.agent
-            request = Request(
-                node, name, call_id, arguments, agent, seen.position, seen.usable, seen.output, seen.by_provider
-            )
-            node.requests.append(request)
-        elif type(seen) is CallAnswered:
-            node.answers.append(seen)
-        elif type(seen) is ModelCall:
-            node.model_call = _one_model_call(node.model_call, seen)
-            node.is_primary = True
         elif type(seen) is PropertiesSeen:
             node.properties = seen
-        elif type(seen) is ToolsOffered:
-            node.offers.append(seen)
+        elif type(seen) is ModelCall:
+            node.model_call = seen if node.model_call is None else _one_model_call(node.model_call, seen)
+            node.is_primary = True
+        elif type(seen) is CallExecuted:
+            result, error, protocol = seen.result, seen.error, seen.protocol is not None
+            arguments, agent, tool_id = seen.arguments, seen.agent, seen.tool_id
+            is_unfinished = seen.is_unfinished or (end_ns < start_ns and error is None and type(result) is NotRecorded)
+            views = (arguments, agent, result, error, protocol, tool_id, is_log, is_unfinished)
+            node.executions.append(Execution(node, seen.name, seen.call_id, *views))
+        elif type(seen) is CallRequested:
+            arguments, agent, place = seen.arguments, seen.agent, seen.position
+            views = (arguments, agent, place, seen.usable, seen.output, seen.by_provider)
+            node.requests.append(Request(node, seen.name, seen.call_id, *views))
+        elif type(seen) is CallAnswered:
+            node.answers.append(seen)
         elif type(seen) is AgentRun:
             node.agent_run = node.agent_run or seen
+        elif type(seen) is ToolsOffered:
+            node.offers.append(seen)
         elif type(seen) is ToolDescribed:
             node.definition = seen.tool
         elif type(seen) is SpanFailed:
@@ -243,10 +238,8 @@ def _observed(reading: Reading) -> Node:
     return node
 
 
-def _one_model_call(known: ModelCall | None, seen: ModelCall) -> ModelCall:
+def _one_model_call(known: ModelCall, seen: ModelCall) -> ModelCall:
     """Return one view of a model call of two: the first that shows that it asked for tools, with the tokens of either."""
-    if known is None:
-        return seen
     kept, other = (seen, known) if seen.stopped_for_tools else (known, seen)
     if kept.ending is None and other.ending is not None:
         kept = replace(kept, ending=other.ending)
@@ -291,7 +284,8 @@ def _folded(readings: Sequence[Reading]) -> Node:
         node.agent_run = node.agent_run or log.agent_run
         node.properties = node.properties or log.properties
         if log.model_call is not None:
-            node.model_call = _one_model_call(node.model_call, log.model_call)
+            known = node.model_call
+            node.model_call = log.model_call if known is None else _one_model_call(known, log.model_call)
             node.is_primary = True
         if log.conversation is not None:
             node.conversation = min(node.conversation or log.conversation, log.conversation, key=_rank)

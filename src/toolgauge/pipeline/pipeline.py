@@ -12,7 +12,7 @@ from toolgauge.assemble.cross_trace import LoopDetector
 from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalEntry
-from toolgauge.model.records import PackedHead
+from toolgauge.model.records import PackedHead, SpanRef
 from toolgauge.otlp.decoder import DecodedLogs, DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.marks import has_feedback_mark
@@ -218,6 +218,7 @@ class Pipeline:
         holds = holds and self._settings.annotate in ("both", "hold")
         has_feedback: bool | None = None
         other_heads: list[PackedHead] = []
+        refs: list[SpanRef] = []
         for viewed in decoded.viewed:
             if has_feedback is None:
                 # Only requests with viewed spans are searched: for requests of no agent the search would be 8 % of the CPU.
@@ -233,9 +234,9 @@ class Pipeline:
                     other_heads.extend(read_each((viewed.raw,)))
                 continue
             in_time = assembler.add(reading, now_ns, entry, given=model_input(viewed, reading))
-            if reading.is_open:
+            if reading.end_ns < reading.start_ns:
                 continue
-            self._loop_detector.add(reading.ref, now_ns)
+            refs.append(reading.ref)
             if self._open_runs is not None and in_time:
                 mask = self._settings.redactor.mask
                 found = self._open_runs.add(reading, now_ns)
@@ -243,6 +244,7 @@ class Pipeline:
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
+        self._loop_detector.add(refs, now_ns)
         assembler.add_heads([*decoded.heads, *other_heads], now_ns, entry)
 
     def _pass_on(self, request: Request, body: bytes, spans: int, *, is_read: bool = True) -> None:
@@ -292,15 +294,13 @@ class Pipeline:
         self._release_overloaded()
         # Left by a fault.
         self.egress.closed_entries += self.assembler.take_released()
-        due_ns = self.assembler.next_due_ns() or now_ns
         close = self.assembler.close_all if self._closes_all else self.assembler.closed
         for trajectory in close(now_ns):
-            self.scoring.finish(trajectory, now_ns, due_ns)
+            self.scoring.finish(trajectory, now_ns, self.assembler.due_ns)
             if self._open_runs is not None:
                 self._open_runs.forget(trajectory.trace_id)
             if self._parts.clock() >= until:
                 return True
-            due_ns = self.assembler.next_due_ns() or now_ns
         self._closes_all = False
         if self._is_closing:
             self._parts.feedback.close()

@@ -141,6 +141,8 @@ class Ledger:
         self, entries: Iterable[Source], change: JournalChange, *, deliveries: int = 0, trajectories: int = 0
     ) -> None:
         """End claims, and write the change with the delivered rows and the sources that are not needed any more."""
+        if not self.has_journal:
+            return
         delivered: list[JournalRow] = []
         rows: list[JournalRow] = []
         messages: list[BrokerMessage] = []

@@ -21,6 +21,8 @@ _MESSAGE = frozenset(
         *("tool_call_id", "type"),
     )
 )
+# An envelope around a result has one of these.
+_MARKS = frozenset(("content", "data", "kwargs", "value"))
 _IDS = frozenset(("callId", "call_id", "id", "tool_call_id"))
 REPRS = ("content=", "Command(", "ToolMessage(", "[ToolMessage(")
 _LIST_OF_MESSAGES = '[{"'
@@ -104,7 +106,8 @@ def _answer(recorded: Content) -> Answer | None:
     if type(returned) is list:
         message = _tool_message(returned)
         return None if message is None else message_answer(message)
-    if type(returned) is not dict:
+    # Settles nearly all results.
+    if type(returned) is not dict or _MARKS.isdisjoint(returned):
         return None
     if (inner := unwrapped(returned)) is not returned:
         return Answer(result=values.returned(inner))

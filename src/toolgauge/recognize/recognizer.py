@@ -46,6 +46,7 @@ _MAX_KNOWN = 1024
 # `tool.call_id`, `lmnr.association.properties.metadata.tool_call_id`. Dialects know the conventions' own; a parent is another call.
 _CALL_ID = re.compile(r"^(?!gen_ai\.|.*parent)(?:.*[._])?tool[._-]?call[._-]?id$", re.IGNORECASE | re.MULTILINE)
 _WITH_AGENT = (ModelCall, CallRequested, CallExecuted, AgentRun)
+_RUNS = (ModelCall, AgentRun)
 
 
 class Candidates:
@@ -200,30 +201,30 @@ def _reading(
     attributes: tuple[tuple[str, Scalar], ...],
 ) -> Reading:
     span = record if isinstance(record, Span) else None
-    found = list(observations)
+    found, kinds = list(observations), {*map(type, observations)}
     needs_id = span is not None
     for place, seen in enumerate(observations):
-        changed = seen
-        if type(seen) is CallExecuted or type(seen) is CallAnswered:
-            changed = opened(seen)
-        if isinstance(changed, _WITH_AGENT) and changed.agent is not None:
+        if type(seen) is CallAnswered:
+            found[place] = opened(seen)
+        elif isinstance(seen, _WITH_AGENT):
+            changed = opened(seen) if type(seen) is CallExecuted else seen
             # An id in the name of an agent would leave its runs with nothing in common.
-            name = stable_name(changed.agent)
-            if name != changed.agent:
+            if seen.agent is not None and (name := stable_name(seen.agent)) != seen.agent:
                 changed = replace(changed, agent=name or None)
                 changed = replace(changed, named_by_id=True) if isinstance(changed, AgentRun) else changed
-        if needs_id and isinstance(changed, CallExecuted) and changed.call_id is None:
-            # Any attribute may have the id. Searching one text costs a tenth of testing each key.
-            key = _CALL_ID.search("\n".join(record.attributes))
-            call_id = None if key is None else values.identifier(record.attributes.get(key[0]))
-            changed, needs_id = changed if call_id is None else replace(changed, call_id=call_id), False
-        found[place] = changed
+            if needs_id and isinstance(changed, CallExecuted) and changed.call_id is None:
+                # Any attribute may have the id. Searching one text costs a tenth of testing each key.
+                key = _CALL_ID.search("\n".join(record.attributes))
+                call_id = None if key is None else values.identifier(record.attributes.get(key[0]))
+                changed, needs_id = changed if call_id is None else replace(changed, call_id=call_id), False
+            found[place] = changed
     if span is not None and span.is_cut:
         found = _of_cut_span(span, found)
-    if span is not None and dialect is not None and (failure := span_failure(span, found)) is not None:
-        found.append(failure)
-    if dialect is not None and (run_properties := properties(record.attributes, found)) is not None:
-        found.append(run_properties)
+    if dialect is not None:
+        if span is not None and (failure := span_failure(span, kinds)) is not None:
+            found.append(failure)
+        if not kinds.isdisjoint(_RUNS) and (run_properties := properties(record.attributes, found)) is not None:
+            found.append(run_properties)
     resource, scope = record.resource, record.scope
     # With more than 15 keywords, Python makes a dict of them: 6 % of the CPU of reading a span.
     reading = Reading(
@@ -313,27 +314,26 @@ _SUMS: Keys = (
     ("llm.token_count.prompt", "ai.usage.inputTokens", "ai.usage.promptTokens", *TOKEN_KEYS[0]),
     ("llm.token_count.completion", "ai.usage.outputTokens", "ai.usage.completionTokens", *TOKEN_KEYS[1]),
 )
+_ANY_SUM = frozenset((*_SUMS[0], *_SUMS[1]))
 _LOOKED_FOR = frozenset((*_PROPERTIES, *_PARAMETERS, *_ANY_COST))
 _LONGEST_TEXT = 65_536
 
 
 def properties(attributes: Mapping[str, Value], observations: Sequence[Observation]) -> PropertiesSeen | None:
     """Return the properties of a run that the record of an agent run or a model call has; `None` without any."""
-    # Asked of every span: a loop costs half of what a generator does.
-    for seen in observations:
-        if type(seen) is ModelCall or type(seen) is AgentRun:
-            break
-    else:
+    run = next((seen for seen in observations if isinstance(seen, _RUNS)), None)
+    if run is None:
         return None
     present = _LOOKED_FOR.intersection(attributes)
-    sums = model_call(attributes, keys=_SUMS) if type(seen) is AgentRun else None
+    is_summed = type(run) is AgentRun and not _ANY_SUM.isdisjoint(attributes)
+    sums = model_call(attributes, keys=_SUMS) if is_summed else None
     # Not the cost: it differs between calls, and equal properties are remembered once.
     costs = present & _ANY_COST
     written: list[Value] = []
-    for key in present - costs:
+    for key in present - costs if costs else present:
         value = attributes.get(key)
         # The messages of instructions may be a list, and any text may be too long to be remembered.
-        if isinstance(value, (list, dict)) or (type(value) is str and len(value) > _LONGEST_TEXT):
+        if len(value) > _LONGEST_TEXT if type(value) is str else isinstance(value, (list, dict)):
             value = short_hash(str(value)) if key == INSTRUCTIONS else None
         written += (key, value)
     named = _named(*cast("list[Hashable]", written)) if written else None

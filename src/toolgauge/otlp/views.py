@@ -41,16 +41,13 @@ from toolgauge.otlp.wire_pb2 import (
 )
 
 _TEXT, _ARRAY, _WHOLE = 0x0A, 0x2A, 0x18
-# How a text begins whose length is one byte, by the size of the value.
+# The length of a shorter text is one byte.
 _SHORT = 0x82
-_SHORT_TEXT = [b"?", b"?", *(bytes((_TEXT, size)) for size in range(0x80))]
-_TEXT_OR_BYTES = bytes((_TEXT, 0x3A))
+_TEXT_OR_BYTES = (bytes((_TEXT,)), b"\x3a")
 # Tag of `ArrayValue.values`.
 _ELEMENT = 0x0A
 # Names, ids and instructions repeat from span to span: to decode each of them again takes 6 % more CPU for reading.
 _LONGEST_KNOWN, _MOST_KNOWN, _ENTRY_BYTES = 1 << 14, 1 << 20, 256
-# Counts seldom repeat, and a list or an object would be shared by all who have it.
-_UNREPEATED = (int, list, dict)
 # Of a larger record no two values are in memory at a time.
 _LARGEST_AT_ONCE = 1 << 20
 # A larger nested value is not read: no producer writes one.
@@ -77,29 +74,10 @@ _LONGEST_GROUP = 4096
 
 def value(raw: bytes) -> Value:
     """Decode the bytes of one AnyValue; raise `DecodeError` when they are not one."""
-    size = len(raw)
-    if not size:
-        return None
-    # Text, as most values are, and counts of tokens, two on every model span.
-    if size < _SHORT and raw.startswith(_SHORT_TEXT[size]):
-        return raw[2:].decode("utf-8", "replace")
-    tag = raw[0]
-    if tag == _TEXT and size > 2:
-        if raw[2] < 0x80 <= raw[1] and raw[1] & 0x7F | raw[2] << 7 == size - 3:
-            return raw[3:].decode("utf-8", "replace")
-    elif tag == _WHOLE and 1 < size < 5 and raw[-1] < 0x80:
-        if size == 2:
-            return raw[1]
-        if size == 3 and raw[1] > 0x7F:
-            return raw[1] & 0x7F | raw[2] << 7
-        if size == 4 and raw[1] > 0x7F and raw[2] > 0x7F:
-            return raw[1] & 0x7F | (raw[2] & 0x7F) << 7 | raw[3] << 14
-    elif tag == _ARRAY and 3 < size < _SHORT and raw[1] == size - 2 and raw[2] == _ELEMENT and raw[3] == size - 4:
-        # Finish reasons: a list of one short text on every model span.
-        return [value(raw[4:])]
-    if size > _LARGEST_NESTED and tag not in _TEXT_OR_BYTES:
+    is_flat = raw[:1] in _TEXT_OR_BYTES
+    if len(raw) > _LARGEST_NESTED and not is_flat:
         raise DecodeError("the value is too large")
-    return _from_message(parse(AnyValueMessage, raw, None if tag in _TEXT_OR_BYTES else VALUE))
+    return _from_message(parse(AnyValueMessage, raw, None if is_flat else VALUE))
 
 
 def _from_message(message: AnyValueMessage) -> Value:
@@ -129,19 +107,42 @@ class _Known(dict[bytes, Value]):
     Definitions and instructions repeat, and are one object then, whose hash is known.
     """
 
-    __slots__ = ("size_bytes",)
+    __slots__ = ("room",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.size_bytes = 0
+        self.room = _MOST_KNOWN
 
     def __missing__(self, raw: bytes) -> Value:
-        found, size = value(raw), len(raw)
-        if size <= _LONGEST_KNOWN and type(found) not in _UNREPEATED:
-            self.size_bytes += size + _ENTRY_BYTES
-            if self.size_bytes > _MOST_KNOWN:
+        size, tag = len(raw), raw[0] if raw else 0
+        if tag == _TEXT and 1 < size < _SHORT and raw[1] == size - 2:
+            found: Value = raw[2:].decode("utf-8", "replace")
+        # A length of two bytes; no sum of three or more is as small.
+        elif (
+            tag == _TEXT
+            and _SHORT <= size <= _LONGEST_KNOWN
+            and raw[1] > 0x7F
+            and raw[1] - 0x80 + (raw[2] << 7) == size - 3
+        ):
+            found = raw[3:].decode("utf-8", "replace")
+        # Counts of tokens, two on every model span.
+        elif tag == _WHOLE and size == 3 and raw[2] < 0x80 <= raw[1]:
+            return raw[1] & 0x7F | raw[2] << 7
+        elif tag == _WHOLE and size == 4 and raw[3] < 0x80 <= raw[1] and raw[2] > 0x7F:
+            return raw[1] & 0x7F | (raw[2] & 0x7F) << 7 | raw[3] << 14
+        # Finish reasons: a list of one short text on every model span.
+        elif tag == _ARRAY and 3 < size < _SHORT and raw[1] == size - 2 and raw[2] == _ELEMENT and raw[3] == size - 4:
+            return [self[raw[4:]]]
+        else:
+            found = value(raw)
+            if isinstance(found, list | dict):
+                # It would be shared by all spans that have it.
+                return found
+        if size <= _LONGEST_KNOWN:
+            self.room -= size + _ENTRY_BYTES
+            if self.room < 0:
                 self.clear()
-                self.size_bytes = size + _ENTRY_BYTES
+                self.room = _MOST_KNOWN
             self[raw] = found
         return found
 

@@ -88,7 +88,7 @@ def _tokens(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> int | Non
     """Return the number of tokens under the first of the keys that is present."""
     for key in keys:
         if (value := attributes.get(key)) is not None:
-            return token_count(value)
+            return value if type(value) is int and 0 <= value <= _MOST else token_count(value)
     return None
 
 
@@ -425,12 +425,11 @@ def instructions_and_answers(messages: Messages) -> list[Observation]:
 
 def newest_user_text(messages: Messages) -> list[MessageSeen]:
     """Read the newest text of the user. Some producers give answers to calls the role `user`; those have no text."""
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if message.role == "user" and (text := message.text):
-            follows = any(earlier.role == "user" for earlier in messages[:place])
-            has_media = any(one.role == "user" and one.has_media for one in messages)
-            return [MessageSeen(role="user", text=text, follows=follows, has_media=has_media)]
+    given = [message for message in messages if message.role == "user"]
+    for place in range(len(given) - 1, -1, -1):
+        if text := given[place].text:
+            has_media = any(message.has_media for message in given)
+            return [MessageSeen(role="user", text=text, follows=place > 0, has_media=has_media)]
     return []
 
 

@@ -67,13 +67,14 @@ def test_looking_up_a_missing_key_changes_nothing():
     assert len(attributes) == 1
 
 
-def test_list_from_a_look_up_is_not_shared():
+def test_two_spans_share_no_list():
     array = AnyValue(array_value=ArrayValue(values=[AnyValue(int_value=1)]))
-    attributes = view(stock.span(KeyValue(key="a", value=array)).SerializeToString()).attributes
-    first = attributes["a"]
-    assert isinstance(first, list)
-    first.append(2)
-    assert attributes["a"] == [1]
+    raw, views = stock.span(KeyValue(key="a", value=array)).SerializeToString(), Views([])
+    first, second = (views.span(raw, Resource(service=None, attributes={}), Scope(name="", version="")) for _ in "ab")
+    changed = first.attributes["a"]
+    assert isinstance(changed, list)
+    changed.append(2)
+    assert second.attributes["a"] == [1]
 
 
 def test_value_nested_too_deep_reads_as_none_and_is_counted():

@@ -76,12 +76,6 @@ def test_what_was_found_before_does_not_leak_into_other_scopes_and_spans():
         assert asked(span({}, scope="vendor.a"), among) == ["by_scope", "stranger"]
 
 
-def test_all_are_asked_about_a_span_of_very_many_attributes():
-    many: dict[str, Value] = {f"key.{number}": number for number in range(200)}
-
-    assert asked(span(many)) == ["by_key", "by_scope", "stranger", "by_name", "never"]
-
-
 @pytest.mark.parametrize("wrong", ["vendor.", ["vendor."], None])
 @pytest.mark.parametrize("kind", ["keys", "scopes", "names"])
 def test_grounds_that_are_no_tuples_are_refused_at_once(kind: str, wrong: object):

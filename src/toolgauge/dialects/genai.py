@@ -301,9 +301,8 @@ class GenAI(PlainDialect):
         """Claim spans with an operation, an MCP method or tool, or a model's output, and the conventions' log events."""
         if isinstance(record, LogRecord):
             return record.event_name in conventions.MESSAGE_EVENTS or record.event_name == conventions.DETAILS
-        for key in _KEYS:
-            if key in record.attributes:
-                return True
+        if not record.attributes.keys().isdisjoint(_KEYS):
+            return True
         return record.name.startswith(conventions.EXECUTE + " ") or conventions_reader.is_raw(record)
 
     def read(self, record: Record) -> list[Observation]:

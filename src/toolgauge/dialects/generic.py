@@ -114,6 +114,8 @@ _EACH_RESULT = re.compile(r"\A.{0,100}?(?:outputs?[._]results?|outputs?|results?
 _EACH_TOOL = re.compile(r"\A.{0,100}?(?:functions|tools|definitions)\.(?=\d{1,4}\.(?:function\.)?name$)", re.IGNORECASE)
 _OF_CONVENTIONS = frozenset((conventions.ARGUMENTS, conventions.RESULT, "input.value", "output.value"))
 _MESSAGES = frozenset((conventions.INPUT, conventions.OUTPUT))
+# Nothing is missing where a dialect found one of these.
+_COMPLETE = frozenset((CallRequested, AgentRun))
 
 
 class Generic(MappedDialect):
@@ -140,7 +142,8 @@ class Generic(MappedDialect):
         """Add content of the span that the dialect that claimed it did not read."""
         call: CallExecuted | None = None
         model: ModelCall | None = None
-        # Asked of every span that is read: a loop costs half of what a generator does.
+        if not _COMPLETE.isdisjoint(map(type, observations)):
+            return observations
         for seen in observations:
             if type(seen) is CallExecuted:
                 if seen.arguments != NOT_RECORDED and seen.result != NOT_RECORDED:
@@ -148,11 +151,10 @@ class Generic(MappedDialect):
                 call = seen
             elif type(seen) is ModelCall:
                 model = seen
-            elif type(seen) is CallAnswered or (type(seen) is MessageSeen and seen.role != "system"):
-                # A model that stopped for tools asked for calls.
-                if model is None or not model.stopped_for_tools:
-                    return observations
-            elif type(seen) is CallRequested or type(seen) is AgentRun:
+            # A model that stopped for tools asked for calls.
+            elif (type(seen) is CallAnswered or (type(seen) is MessageSeen and seen.role != "system")) and (
+                model is None or not model.stopped_for_tools
+            ):
                 return observations
         keys = span.attributes.keys()
         # Looking for shapes in spans without JSON took a tenth of the CPU of reading a span.

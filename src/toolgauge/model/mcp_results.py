@@ -206,12 +206,11 @@ class _Reader(msgspec.Struct, frozen=True):
         for key, member in value.items() if len(value) <= _MAX_MEMBERS else ():
             if type(member) is str:
                 # Settles nearly all texts.
-                if "rror" not in member:
+                if "rror" not in member or member.lstrip()[:1] not in _BEGINS or not any(map(member.count, _FLAGS)):
                     continue
-                is_nested = member.lstrip()[:1] in _BEGINS and any(map(member.count, _FLAGS))
-            else:
-                is_nested = isinstance(member, (dict, list)) and bool(member)
-            if not is_nested or key in _BESIDE:
+            elif not member or (type(member) is not dict and type(member) is not list):
+                continue
+            if key in _BESIDE:
                 continue
             if wrapped is not None:
                 return None

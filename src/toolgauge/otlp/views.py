@@ -1,12 +1,11 @@
 """Views of one raw span or log record, with its resource and scope; remembers what senders repeat.
 
 Each is parsed alone: a part of a parsed request would keep the whole request alive. Short cuts answer only for forms they
-checked exactly. A value that cannot be decoded reads as `None` and is counted: a look-up never raises into a dialect.
+checked exactly. A value that cannot be decoded reads as `None` and is counted at each look-up, which never raises into a dialect.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeVar, overload
 
 from google.protobuf.internal.containers import RepeatedScalarFieldContainer
 from msgspec import Struct
@@ -42,12 +41,15 @@ from toolgauge.otlp.wire_pb2 import (
 )
 
 _TEXT, _ARRAY, _WHOLE = 0x0A, 0x2A, 0x18
-_TEXT_OR_BYTES = bytes((_TEXT, 0x3A))
+# The length of a shorter text is one byte.
+_SHORT = 0x82
+_TEXT_OR_BYTES = (bytes((_TEXT,)), b"\x3a")
 # Tag of `ArrayValue.values`.
 _ELEMENT = 0x0A
-# Names and ids repeat from span to span: to decode each of them again takes 6 % more CPU for reading.
-_LONGEST_KNOWN, _MOST_KNOWN = 64, 1024
-_SHORTEST_LONG, _MOST_LONG = 1 << 10, 64
+# Names, ids and instructions repeat from span to span: to decode each of them again takes 6 % more CPU for reading.
+_LONGEST_KNOWN, _MOST_KNOWN, _ENTRY_BYTES = 1 << 14, 1 << 20, 256
+# Of a larger record no two values are in memory at a time.
+_LARGEST_AT_ONCE = 1 << 20
 # A larger nested value is not read: no producer writes one.
 _LARGEST_NESTED = 4 << 20
 
@@ -69,20 +71,13 @@ _EVENT_NAME = "event.name"
 _MOST_GROUPS = 512
 _LONGEST_GROUP = 4096
 
-Default = TypeVar("Default")
-
 
 def value(raw: bytes) -> Value:
     """Decode the bytes of one AnyValue; raise `DecodeError` when they are not one."""
-    size = len(raw)
-    if 5 < size < 0x80 and raw[:6] == bytes((_ARRAY, size - 2, _ELEMENT, size - 4, _TEXT, size - 6)):
-        # Finish reasons: a list of one short text on every model span.
-        return [raw[6:].decode("utf-8", "replace")]
-    if not raw:
-        return None
-    if size > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
+    is_flat = raw[:1] in _TEXT_OR_BYTES
+    if len(raw) > _LARGEST_NESTED and not is_flat:
         raise DecodeError("the value is too large")
-    return _from_message(parse(AnyValueMessage, raw, None if raw[0] in _TEXT_OR_BYTES else VALUE))
+    return _from_message(parse(AnyValueMessage, raw, None if is_flat else VALUE))
 
 
 def _from_message(message: AnyValueMessage) -> Value:
@@ -106,15 +101,59 @@ def _from_message(message: AnyValueMessage) -> Value:
             return None
 
 
-class Values:
-    """Decodes values, and counts looked-up values that could not be decoded; `known` are short texts."""
+class _Known(dict[bytes, Value]):
+    """Decoded values: one that is not in it is decoded, and remembered where senders may repeat it.
 
-    __slots__ = ("_long", "known", "undecodable")
+    Definitions and instructions repeat, and are one object then, whose hash is known.
+    """
+
+    __slots__ = ("room",)
 
     def __init__(self) -> None:
-        self.known: dict[bytes, str] = {}
-        # The newest text of each key.
-        self._long: dict[str, tuple[bytes, str]] = {}
+        super().__init__()
+        self.room = _MOST_KNOWN
+
+    def __missing__(self, raw: bytes) -> Value:
+        size, tag = len(raw), raw[0] if raw else 0
+        if tag == _TEXT and 1 < size < _SHORT and raw[1] == size - 2:
+            found: Value = raw[2:].decode("utf-8", "replace")
+        # A length of two bytes; no sum of three or more is as small.
+        elif (
+            tag == _TEXT
+            and _SHORT <= size <= _LONGEST_KNOWN
+            and raw[1] > 0x7F
+            and raw[1] - 0x80 + (raw[2] << 7) == size - 3
+        ):
+            found = raw[3:].decode("utf-8", "replace")
+        # Counts of tokens, two on every model span.
+        elif tag == _WHOLE and size == 3 and raw[2] < 0x80 <= raw[1]:
+            return raw[1] & 0x7F | raw[2] << 7
+        elif tag == _WHOLE and size == 4 and raw[3] < 0x80 <= raw[1] and raw[2] > 0x7F:
+            return raw[1] & 0x7F | (raw[2] & 0x7F) << 7 | raw[3] << 14
+        # Finish reasons: a list of one short text on every model span.
+        elif tag == _ARRAY and 3 < size < _SHORT and raw[1] == size - 2 and raw[2] == _ELEMENT and raw[3] == size - 4:
+            return [self[raw[4:]]]
+        else:
+            found = value(raw)
+            if isinstance(found, list | dict):
+                # It would be shared by all spans that have it.
+                return found
+        if size <= _LONGEST_KNOWN:
+            self.room -= size + _ENTRY_BYTES
+            if self.room < 0:
+                self.clear()
+                self.room = _MOST_KNOWN
+            self[raw] = found
+        return found
+
+
+class Values:
+    """Decodes values, and counts values that could not be decoded."""
+
+    __slots__ = ("_known", "undecodable")
+
+    def __init__(self) -> None:
+        self._known = _Known()
         self.undecodable = 0
 
     def decode(self, raw: bytes) -> Value:
@@ -125,78 +164,39 @@ class Values:
             self.undecodable += 1
             return None
 
-    def long(self, key: str, raw: bytes) -> str:
-        """Decode a text of 1 to 16 KiB; definitions and instructions repeat, and are one object then, whose hash is known."""
-        newest = self._long.get(key)
-        if newest is None or newest[0] != raw:
-            newest = raw, raw[3:].decode("utf-8", "replace")
-            # The keys that dialects know are short, and few.
-            if len(key) <= _LONGEST_KNOWN and (key in self._long or len(self._long) < _MOST_LONG):
-                self._long[key] = newest
-        return newest[1]
+    def attributes(self, raw: Mapping[str, bytes], size_bytes: int) -> Mapping[str, Value]:
+        """Decode the attributes of a record of so many bytes, in the order of the keys."""
+        if size_bytes <= _LARGEST_AT_ONCE:
+            keys = sorted(raw)
+            try:
+                return dict(zip(keys, map(self._known.__getitem__, map(raw.__getitem__, keys)), strict=True))
+            except DecodeError:
+                pass
+        return Attributes(raw, self)
 
 
 class Attributes(Mapping[str, Value]):
-    """A read-only view of attributes, iterated in the order of the keys."""
+    """The attributes of a large record, or of one with a broken value, in the order of the keys: decoded when they are looked up."""
 
-    __slots__ = ("_keys", "_raw", "decoder")
+    __slots__ = ("_keys", "_raw", "_values")
 
     def __init__(self, raw: Mapping[str, bytes], values: Values) -> None:
-        self._raw = raw
-        self.decoder = values
-        self._keys: list[str] | None = None
+        self._keys, self._raw, self._values = sorted(raw), raw, values
 
     # Never `self._raw[key]` alone: a protobuf map inserts a missing key.
     def __getitem__(self, key: str) -> Value:
-        if key not in self._raw:
+        if key not in self:
             raise KeyError(key)
-        return self.get(key)
-
-    @overload
-    def get(self, key: str, default: None = None, /) -> Value: ...
-    @overload
-    def get(self, key: str, default: Value | Default, /) -> Value | Default: ...
-    def get(self, key: str, default: Value | Default | None = None, /) -> Value | Default:
-        """Look up a value; written out because the inherited one raises and catches for each missing key."""
-        raw = self._raw
-        if key not in raw:
-            return default
-        found = raw[key]
-        size, values = len(found), self.decoder
-        if size <= _LONGEST_KNOWN and (known := values.known.get(found)) is not None:
-            return known
-        # Text, as most values are: without this, half agent traces take 5 % more CPU.
-        if size > 3 and found[0] == _TEXT:
-            first = found[1]
-            if first < 0x80:
-                if first == size - 2:
-                    decoded = found[2:].decode("utf-8", "replace")
-                    if size <= _LONGEST_KNOWN:
-                        if len(values.known) >= _MOST_KNOWN:
-                            values.known.clear()
-                        values.known[found] = decoded
-                    return decoded
-            elif found[2] < 0x80 and (first & 0x7F | found[2] << 7) == size - 3:
-                return found[3:].decode("utf-8", "replace") if size < _SHORTEST_LONG else values.long(key, found)
-        # Counts of tokens, two on every model span.
-        elif 1 < size < 4 and found[0] == _WHOLE and found[-1] < 0x80 and (size == 2 or found[1] > 0x7F):
-            return found[1] if size == 2 else found[1] & 0x7F | found[2] << 7
-        return values.decode(found)
+        return self._values.decode(self._raw[key])
 
     def __contains__(self, key: object) -> bool:
-        try:
-            return key in self._raw
-        except TypeError:  # no text, which protobuf refuses
-            return False
+        return isinstance(key, str) and key in self._raw
 
     def __iter__(self) -> Iterator[str]:
-        # Listed once: a protobuf map builds each key again on every walk.
-        if self._keys is None:
-            self._keys = sorted(self._raw)
         return iter(self._keys)
 
     def __len__(self) -> int:
-        return len(self._raw)
+        return len(self._keys)
 
 
 class KnownScope(Struct, frozen=True, eq=False):
@@ -228,22 +228,22 @@ class Views:
         if not are_ids(trace_id, span_id):
             raise DecodeError("the span has no valid ids")
         flags, events = message.flags, message.events
-        status, status_message = _STATUSES.get(message.status, ("unset", ""))
-        if message.status not in _STATUSES:
+        known = _STATUSES.get(message.status)
+        if known is None:
             parsed = parse(StatusMessage, message.status)
-            status, status_message = _STATUS_CODES.get(parsed.code, "unset"), parsed.message.decode("utf-8", "replace")
+            known = _STATUS_CODES.get(parsed.code, "unset"), parsed.message.decode("utf-8", "replace")
         return Span(
             ref=SpanRef(trace_id.hex(), span_id.hex()),
-            parent_span_id=parent.hex() if is_span_id(parent) else None,
+            parent_span_id=parent.hex() if parent and is_span_id(parent) else None,
             parent_is_remote=remote_flag(flags) if flags else None,
             name=read_name(message.name),
             kind=_KINDS.get(message.kind, "unspecified"),
             start_ns=message.start_time_unix_nano,
             end_ns=message.end_time_unix_nano,
-            attributes=Attributes(message.attributes, self.values),
+            attributes=self.values.attributes(message.attributes, len(raw)),
             events=self._events(events) if events else (),
-            status=status,
-            status_message=status_message,
+            status=known[0],
+            status_message=known[1],
             resource=resource,
             scope=scope,
             size_bytes=len(raw),
@@ -260,14 +260,14 @@ class Views:
             except DecodeError:
                 self.values.undecodable += 1
                 continue
-            attributes = Attributes(message.attributes, self.values)
+            attributes = self.values.attributes(message.attributes, len(raw))
             parsed.append(SpanEvent(name=name, time_ns=message.time_unix_nano, attributes=attributes))
         return tuple(parsed)
 
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
         """View a raw log record; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""
         message = parse(LogRecordMessage, raw, FLAT)
-        attributes = Attributes(message.attributes, self.values)
+        attributes = self.values.attributes(message.attributes, len(raw))
         event_name = read_name(message.event_name) or attributes.get(_EVENT_NAME)
         trace_id, span_id = message.trace_id, message.span_id
         has_span = are_ids(trace_id, span_id)
@@ -298,7 +298,7 @@ class Views:
             message = parse(ResourceMessage, raw, FLAT)
         except DecodeError:
             return Resource(service=None, attributes={})
-        attributes = Attributes(message.attributes, self.values)
+        attributes = self.values.attributes(message.attributes, len(raw))
         service = attributes.get(_SERVICE_NAME)
         return Resource(
             service=(stable_name(service) or None) if isinstance(service, str) else None,
@@ -321,7 +321,7 @@ class Views:
         )
 
 
-def _label(attributes: Attributes, key: str) -> str:
+def _label(attributes: Mapping[str, Value], key: str) -> str:
     value = attributes.get(key)
     if value is None and key in _OLDER_NAMES:
         value = attributes.get(_OLDER_NAMES[key])

@@ -1,7 +1,7 @@
 """The GenAI and MCP conventions: names of attributes, operations, events and finish reasons, and the observations in them."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -68,8 +68,8 @@ def model_call(
         agent=agent,
         stopped_for_tools=stopped_for_tools,
         ending=None if reason is None else ending(reason),
-        input_tokens=token_count(values.first(attributes, keys[0])),
-        output_tokens=token_count(values.first(attributes, keys[1])),
+        input_tokens=_tokens(attributes, keys[0]),
+        output_tokens=_tokens(attributes, keys[1]),
     )
 
 
@@ -82,6 +82,14 @@ def token_counts(usage: Value) -> tuple[int | None, int | None]:
             if count is not None and key.startswith(words):
                 sums[place] = (sums[place] or 0) + count
     return sums[0], sums[1]
+
+
+def _tokens(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> int | None:
+    """Return the number of tokens under the first of the keys that is present."""
+    for key in keys:
+        if (value := attributes.get(key)) is not None:
+            return value if type(value) is int and 0 <= value <= _MOST else token_count(value)
+    return None
 
 
 def token_count(value: Value) -> int | None:
@@ -270,17 +278,14 @@ def own_message(text: str) -> str:
     return values.as_str(values.as_object(noted.get("data", noted)).get("error")) or text
 
 
-def span_failure(span: Span, observations: Sequence[Observation]) -> SpanFailed | None:
-    """Read the error that ended a span of no tool. Without an error status, exceptions count only on agent runs and model calls."""
-    if span.status == "ok":
+def span_failure(span: Span, kinds: Collection[type[Observation]]) -> SpanFailed | None:
+    """Read the error that ended a span of no tool. Without an error status, exceptions count only on agent runs and model calls.
+
+    `kinds` are those of the observations in it.
+    """
+    if span.status == "ok" or CallExecuted in kinds:
         return None
-    may_fail = span.status == "error"
-    # Asked of every span: a loop costs half of what a generator does.
-    for seen in observations:
-        kind = type(seen)
-        if kind is CallExecuted:
-            return None
-        may_fail = may_fail or kind is AgentRun or (kind is ModelCall and bool(span.events))
+    may_fail = span.status == "error" or AgentRun in kinds or (ModelCall in kinds and bool(span.events))
     error = call_error(span) if may_fail else None
     return SpanFailed(error=error) if error is not None else None
 
@@ -420,12 +425,11 @@ def instructions_and_answers(messages: Messages) -> list[Observation]:
 
 def newest_user_text(messages: Messages) -> list[MessageSeen]:
     """Read the newest text of the user. Some producers give answers to calls the role `user`; those have no text."""
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if message.role == "user" and (text := message.text):
-            follows = any(earlier.role == "user" for earlier in messages[:place])
-            has_media = any(one.role == "user" and one.has_media for one in messages)
-            return [MessageSeen(role="user", text=text, follows=follows, has_media=has_media)]
+    given = [message for message in messages if message.role == "user"]
+    for place in range(len(given) - 1, -1, -1):
+        if text := given[place].text:
+            has_media = any(message.has_media for message in given)
+            return [MessageSeen(role="user", text=text, follows=place > 0, has_media=has_media)]
     return []
 
 

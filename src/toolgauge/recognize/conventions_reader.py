@@ -40,12 +40,14 @@ SCOPE = "litellm"
 RAW_SPAN = "raw_gen_ai_request"
 
 _APPROVAL = "approval"
+_EXECUTE = conventions.EXECUTE + " "
 _PROVIDER = "llm."
 _CHOICES = ".choices"
 _MESSAGES = ".messages"
 _USAGE = ".usage"
 _TOOLS = ".tools"
 _FLAT_CALLS, _FLAT_NAME = "gen_ai.completion.", "function_call.name"
+_FIRST_FLAT_CALL = _FLAT_CALLS + "0." + _FLAT_NAME
 _LANGTRACE_TOOLS = "gen_ai.request.tools"
 _FLAT_TOOLS = "llm.request.functions."
 
@@ -69,6 +71,7 @@ class ConventionsReader:
         attributes, whose = span.attributes, whose or span.ref.trace_id
         operation = values.as_str(attributes.get(conventions.OPERATION))
         method = attributes.get(conventions.MCP_METHOD)
+        is_known = operation in conventions.MODEL_OPERATIONS
         prefix: str | None = None
         protocol: Literal["mcp"] | None = None
         # Rule: a span that names an MCP tool, and neither a method nor an operation, is a `tools/call`.
@@ -76,9 +79,7 @@ class ConventionsReader:
             if method not in (None, conventions.TOOLS_CALL):
                 return ()
             prefix, protocol = conventions.TOOLS_CALL, "mcp"
-        elif operation == conventions.EXECUTE or (
-            operation is None and span.name.startswith(conventions.EXECUTE + " ")
-        ):
+        elif operation == conventions.EXECUTE or (operation is None and span.name.startswith(_EXECUTE)):
             prefix = conventions.EXECUTE
         if prefix is not None:
             call = conventions.executed(span, prefix, protocol)
@@ -89,7 +90,6 @@ class ConventionsReader:
         if is_raw(span):
             key = _raw_key(attributes, _TOOLS)
             return [*self.offered(None if key is None else attributes.get(key)), *raw_request(span)]
-        is_known = operation in conventions.MODEL_OPERATIONS
         # Rule: a span with an unknown operation is a model call if it has `gen_ai.output.messages`, and no word of its operation,
         # and no attribute, is that of an agent, a tool or the like. Without the attribute, the span's name is its operation.
         if not is_known and (
@@ -140,7 +140,7 @@ class ConventionsReader:
         written = attributes.get(conventions.OUTPUT)
         if call.ending is None and written is not None:
             finish = finish_in(written)
-            found = ending(finish)
+            found = None if finish is None else ending(finish)
             if found is None and not call.stopped_for_tools and not is_for_tools(finish):
                 for seen in content:
                     if type(seen) is CallRequested or (
@@ -163,7 +163,8 @@ class ConventionsReader:
 
     def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
         seen: list[Observation] = [*self.offered(_definitions(attributes))]
-        seen += conventions.system(attributes.get(conventions.SYSTEM))
+        if (instructions := attributes.get(conventions.SYSTEM)) is not None:
+            seen += conventions.system(instructions)
         received = attributes.get(conventions.INPUT)
         if received is not None:
             seen += self._histories.received(received, (whose, agent))
@@ -319,7 +320,7 @@ def flat_calls(attributes: Mapping[str, Value]) -> list[CallRequested]:
     """Read the calls in flat keys, numbered from 0."""
     calls: list[CallRequested] = []
     # Asked of every model span, and nearly none has any.
-    if _FLAT_CALLS + "0." + _FLAT_NAME not in attributes:
+    if _FIRST_FLAT_CALL not in attributes:
         return calls
     agent = values.as_str(attributes.get(conventions.AGENT))
     for position, fields in enumerate(values.numbered(attributes, _FLAT_CALLS)):

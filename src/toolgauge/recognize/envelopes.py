@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.literals import parse_repr
-from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallExecuted, Observation
+from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallExecuted
 from toolgauge.recognize import values
 from toolgauge.recognize.langchain import Answer, message_answer, message_fields, repr_answer
 
@@ -21,6 +21,8 @@ _MESSAGE = frozenset(
         *("tool_call_id", "type"),
     )
 )
+# An envelope around a result has one of these.
+_MARKS = frozenset(("content", "data", "kwargs", "value"))
 _IDS = frozenset(("callId", "call_id", "id", "tool_call_id"))
 REPRS = ("content=", "Command(", "ToolMessage(", "[ToolMessage(")
 _LIST_OF_MESSAGES = '[{"'
@@ -33,30 +35,27 @@ def unwrapped(value: Json) -> Json:
     return value
 
 
-def opened(seen: Observation) -> Observation:
-    """Open the envelopes of a call's arguments and result, or of an answer; the same object without any."""
-    if type(seen) is CallExecuted:
-        arguments = given(seen.arguments)
-        found = arguments.value if type(arguments) is Recorded else None
-        if type(found) is dict and found.get("name") == seen.name and not _IDS.isdisjoint(found):
-            # The whole request for the call: `{"id": ..., "name": ..., "args": ...}`.
-            inner = found.get("args", found.get("arguments"))
-            arguments = values.arguments_inside(inner) if isinstance(inner, dict | str) else arguments
-        answer = _answer(seen.result)
-        if answer is None:
-            return seen if arguments is seen.arguments else replace(seen, arguments=arguments)
-        return replace(
-            seen,
-            arguments=arguments,
-            result=answer.result,
-            call_id=seen.call_id or answer.call_id,
-            error=seen.error or answer.error,
-        )
-    if type(seen) is CallAnswered and (answer := _answer(seen.result)) is not None:
-        return replace(
-            seen, result=answer.result, call_id=seen.call_id or answer.call_id, error=seen.error or answer.error
-        )
-    return seen
+def opened_call(seen: CallExecuted) -> CallExecuted:
+    """Open the envelopes of a call's arguments and result; the same object without any."""
+    arguments, answer = given(seen.arguments), _answer(seen.result)
+    found = arguments.value if type(arguments) is Recorded else None
+    if type(found) is dict and found.get("name") == seen.name and not _IDS.isdisjoint(found):
+        # The whole request for the call: `{"id": ..., "name": ..., "args": ...}`.
+        inner = found.get("args", found.get("arguments"))
+        arguments = values.arguments_inside(inner) if isinstance(inner, dict | str) else arguments
+    if answer is None:
+        return seen if arguments is seen.arguments else replace(seen, arguments=arguments)
+    call_id, error = seen.call_id or answer.call_id, seen.error or answer.error
+    return replace(seen, arguments=arguments, result=answer.result, call_id=call_id, error=error)
+
+
+def opened_answer(seen: CallAnswered) -> CallAnswered:
+    """Open the envelope of an answer; the same object without one."""
+    answer = _answer(seen.result)
+    if answer is None:
+        return seen
+    call_id, error = seen.call_id or answer.call_id, seen.error or answer.error
+    return replace(seen, result=answer.result, call_id=call_id, error=error)
 
 
 def given(recorded: Content) -> Content:
@@ -104,7 +103,8 @@ def _answer(recorded: Content) -> Answer | None:
     if type(returned) is list:
         message = _tool_message(returned)
         return None if message is None else message_answer(message)
-    if type(returned) is not dict:
+    # Settles nearly all results.
+    if type(returned) is not dict or _MARKS.isdisjoint(returned):
         return None
     if (inner := unwrapped(returned)) is not returned:
         return Answer(result=values.returned(inner))

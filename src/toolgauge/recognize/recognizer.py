@@ -36,55 +36,57 @@ from toolgauge.model.ports import Completing, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import TOKEN_KEYS, Keys, model_call, span_failure
-from toolgauge.recognize.envelopes import opened
+from toolgauge.recognize.envelopes import opened_answer, opened_call
 from toolgauge.selfmetrics import SelfMetrics
 
-# Listing more keys than this costs more than asking.
-_MAX_ATTRIBUTES = 32
 _MAX_NAME = 256
 _MAX_KNOWN = 1024
 # `tool.call_id`, `lmnr.association.properties.metadata.tool_call_id`. Dialects know the conventions' own; a parent is another call.
 _CALL_ID = re.compile(r"^(?!gen_ai\.|.*parent)(?:.*[._])?tool[._-]?call[._-]?id$", re.IGNORECASE | re.MULTILINE)
 _WITH_AGENT = (ModelCall, CallRequested, CallExecuted, AgentRun)
+_RUNS = (ModelCall, AgentRun)
 
 
 class Candidates:
     """Leaves out dialects that cannot claim a span; asking each of them instead doubles the time of reading it."""
 
     def __init__(self, dialects: Sequence[Dialect]) -> None:
-        self._dialects = tuple(dialects)
-        # With the keys of each; without grounds a dialect is asked about every span.
-        self._grounds: list[tuple[Dialect, Grounds | None, frozenset[str]]] = []
+        # Without grounds a dialect is asked about every span.
+        self._grounds: list[tuple[Dialect, Grounds | None]] = []
         for dialect in dialects:
             declared = getattr(dialect, "grounds", None)
-            grounds = declared if isinstance(declared, Grounds) else None
-            keys = () if grounds is None else (*grounds.keys, *(key for key, _ in grounds.values))
-            self._grounds.append((dialect, grounds, frozenset(keys)))
-        self._keys = frozenset[str]().union(*(keys for _, _, keys in self._grounds))
-        self._names = tuple({name for _, grounds, _ in self._grounds if grounds is not None for name in grounds.names})
-        self._known: dict[tuple[str, frozenset[str], tuple[str, ...]], tuple[Dialect, ...]] = {}
+            self._grounds.append((dialect, declared if isinstance(declared, Grounds) else None))
+        grounds = [one for _, one in self._grounds if one is not None]
+        self._values = [*dict.fromkeys(value for one in grounds for value in one.values)]
+        self._value_keys = frozenset(key for key, _ in self._values)
+        self._keys = self._value_keys.union(*(one.keys for one in grounds))
+        self._names = tuple({name for one in grounds for name in one.names})
+        self._known: dict[tuple[str, frozenset[str], Sequence[object]], tuple[Dialect, ...]] = {}
 
     def of(self, span: Span) -> tuple[Dialect, ...]:
         """Give the dialects that could claim the span, in the order in which they are asked."""
-        if len(span.attributes) > _MAX_ATTRIBUTES:
-            return self._dialects
-        scope, name, found = span.scope.name, span.name, self._keys.intersection(span.attributes)
+        attributes, scope, name = span.attributes, span.scope.name, span.name
+        found, more = self._keys.intersection(attributes), ()
         # Few names begin so: they are those of tools.
-        begins = tuple(filter(name.startswith, self._names)) if name.startswith(self._names) else ()
-        known = self._known.get((scope, found, begins))
+        if name.startswith(self._names):
+            more = tuple(filter(name.startswith, self._names))
+        if not found.isdisjoint(self._value_keys):
+            more += tuple([value for value in self._values if attributes.get(value[0]) == value[1]])
+        known = self._known.get((scope, found, more))
         if known is None:
             known = tuple(
                 dialect
-                for dialect, grounds, own in self._grounds
+                for dialect, grounds in self._grounds
                 if grounds is None
                 or scope.startswith(grounds.scopes)
                 or name.startswith(grounds.names)
-                or not found.isdisjoint(own)
+                or not found.isdisjoint(grounds.keys)
+                or any(value in more for value in grounds.values)
             )
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             if len(scope) <= _MAX_NAME:
-                self._known[scope, found, begins] = known
+                self._known[scope, found, more] = known
         return known
 
 
@@ -141,14 +143,14 @@ class Recognizer:
             return None
         dialect: Dialect | None = None
         observations: tuple[Observation, ...] = ()
-        for one in self._candidates.of(record) if isinstance(record, Span) else self._dialects:
+        span, completing = (record, self._completing) if isinstance(record, Span) else (None, None)
+        for one in self._dialects if span is None else self._candidates.of(span):
             try:
                 if one.claims(record):
                     observations = tuple(one.read(record))
                     dialect = one
-                    completing = self._completing
-                    if completing is not None and completing is not one and isinstance(record, Span):
-                        completed = completing.complete(record, observations, one.name)
+                    if span is not None and completing is not None and completing is not one:
+                        completed = completing.complete(span, observations, one.name)
                         if completed is not observations:
                             dialect = completing if one.name in completing.completes else one
                             observations = completed
@@ -159,7 +161,7 @@ class Recognizer:
         attributes = self._attributes(record, dialect) if self.wanted else ()
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
-        return _reading(record, ref, dialect, observations, attributes)
+        return _reading(record, span, ref, dialect, observations, attributes)
 
     def read_history(self, name: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
         """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""
@@ -194,45 +196,48 @@ class Recognizer:
 
 def _reading(
     record: Record,
+    span: Span | None,
     ref: SpanRef,
     dialect: Dialect | None,
     observations: tuple[Observation, ...],
     attributes: tuple[tuple[str, Scalar], ...],
 ) -> Reading:
-    span = record if isinstance(record, Span) else None
-    found = list(observations)
+    found, kinds = list(observations), {*map(type, observations)}
     needs_id = span is not None
     for place, seen in enumerate(observations):
-        changed = seen
-        if type(seen) is CallExecuted or type(seen) is CallAnswered:
-            changed = opened(seen)
-        if isinstance(changed, _WITH_AGENT) and changed.agent is not None:
+        if type(seen) is CallAnswered:
+            found[place] = opened_answer(seen)
+        elif isinstance(seen, _WITH_AGENT):
+            if type(seen) is CallExecuted:
+                found[place] = called = opened_call(seen)
+                if needs_id and called.call_id is None:
+                    # Any attribute may have the id. Searching one text costs a tenth of testing each key.
+                    key = _CALL_ID.search("\n".join(record.attributes))
+                    call_id = None if key is None else values.identifier(record.attributes.get(key[0]))
+                    found[place], needs_id = called if call_id is None else replace(called, call_id=call_id), False
             # An id in the name of an agent would leave its runs with nothing in common.
-            name = stable_name(changed.agent)
-            if name != changed.agent:
-                changed = replace(changed, agent=name or None)
-                changed = replace(changed, named_by_id=True) if isinstance(changed, AgentRun) else changed
-        if needs_id and isinstance(changed, CallExecuted) and changed.call_id is None:
-            # Any attribute may have the id. Searching one text costs a tenth of testing each key.
-            key = _CALL_ID.search("\n".join(record.attributes))
-            call_id = None if key is None else values.identifier(record.attributes.get(key[0]))
-            changed, needs_id = changed if call_id is None else replace(changed, call_id=call_id), False
-        found[place] = changed
+            if seen.agent is not None and (name := stable_name(seen.agent)) != seen.agent:
+                changed = replace(found[place], agent=name or None)
+                found[place] = replace(changed, named_by_id=True) if type(seen) is AgentRun else changed
     if span is not None and span.is_cut:
         found = _of_cut_span(span, found)
-    if span is not None and dialect is not None and (failure := span_failure(span, found)) is not None:
-        found.append(failure)
-    if dialect is not None and (run_properties := properties(record.attributes, found)) is not None:
-        found.append(run_properties)
+    if dialect is not None:
+        if span is not None and (failure := span_failure(span, kinds)) is not None:
+            found.append(failure)
+        if not kinds.isdisjoint(_RUNS) and (run_properties := properties(record.attributes, found)) is not None:
+            found.append(run_properties)
     resource, scope = record.resource, record.scope
+    start_ns, end_ns = (
+        (record.start_ns, record.end_ns) if isinstance(record, Span) else (record.time_ns, record.time_ns)
+    )
     # With more than 15 keywords, Python makes a dict of them: 6 % of the CPU of reading a span.
     reading = Reading(
         ref=ref,
         is_log=span is None,
         parent_span_id=None if span is None else span.parent_span_id,
         parent_is_remote=None if span is None else span.parent_is_remote,
-        start_ns=record.start_ns if isinstance(record, Span) else record.time_ns,
-        end_ns=record.end_ns if isinstance(record, Span) else record.time_ns,
+        start_ns=start_ns,
+        end_ns=end_ns,
         service=resource.service,
         scope=scope.name,
         dialect=None if dialect is None else dialect.name,
@@ -313,30 +318,31 @@ _SUMS: Keys = (
     ("llm.token_count.prompt", "ai.usage.inputTokens", "ai.usage.promptTokens", *TOKEN_KEYS[0]),
     ("llm.token_count.completion", "ai.usage.outputTokens", "ai.usage.completionTokens", *TOKEN_KEYS[1]),
 )
+_ANY_SUM = frozenset((*_SUMS[0], *_SUMS[1]))
 _LOOKED_FOR = frozenset((*_PROPERTIES, *_PARAMETERS, *_ANY_COST))
-_LONGEST_TEXT = 65_536
+_TEXT, _LONGEST_TEXT = frozenset((str,)), 65_536
 
 
 def properties(attributes: Mapping[str, Value], observations: Sequence[Observation]) -> PropertiesSeen | None:
     """Return the properties of a run that the record of an agent run or a model call has; `None` without any."""
-    # Asked of every span: a loop costs half of what a generator does.
     for seen in observations:
         if type(seen) is ModelCall or type(seen) is AgentRun:
             break
     else:
         return None
     present = _LOOKED_FOR.intersection(attributes)
-    sums = model_call(attributes, keys=_SUMS) if type(seen) is AgentRun else None
+    is_summed = type(seen) is AgentRun and not _ANY_SUM.isdisjoint(attributes)
+    sums = model_call(attributes, keys=_SUMS) if is_summed else None
     # Not the cost: it differs between calls, and equal properties are remembered once.
     costs = present & _ANY_COST
-    written: list[Value] = []
-    for key in present - costs:
-        value = attributes.get(key)
-        # The messages of instructions may be a list, and any text may be too long to be remembered.
-        if isinstance(value, (list, dict)) or (type(value) is str and len(value) > _LONGEST_TEXT):
-            value = short_hash(str(value)) if key == INSTRUCTIONS else None
-        written += (key, value)
-    named = _named(*cast("list[Hashable]", written)) if written else None
+    keys = present - costs if costs else present
+    written = [*map(attributes.get, keys)]
+    # The messages of instructions may be a list, and any text may be too long to be remembered.
+    if not _TEXT.issuperset(map(type, written)) or max(map(len, cast("list[str]", written)), default=0) > _LONGEST_TEXT:
+        for place, (key, value) in enumerate(zip(keys, written, strict=True)):
+            if len(value) > _LONGEST_TEXT if isinstance(value, str) else isinstance(value, (list, dict)):
+                written[place] = short_hash(str(value)) if key == INSTRUCTIONS else None
+    named = _named(tuple(keys), *cast("list[Hashable]", written)) if written else None
     if not costs and (sums is None or (sums.input_tokens is None and sums.output_tokens is None)):
         return named
     counted = {key: attributes.get(key) for key in costs}
@@ -353,9 +359,9 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
 
 # Without it, reading a model's span takes 10 % more CPU.
 @lru_cache(maxsize=128)
-def _named(*written: Value) -> PropertiesSeen | None:
+def _named(keys: tuple[str, ...], *written: Value) -> PropertiesSeen | None:
     found: dict[str, str] = {}
-    given = dict(zip(written[::2], written[1::2], strict=True))
+    given = dict(zip(keys, written, strict=True))
     for key, name in _PROPERTIES.items():
         value = given.get(key)
         if isinstance(value, bool | int | float | str) and value != "" and name not in found:

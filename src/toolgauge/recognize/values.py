@@ -5,6 +5,8 @@ A value that is too deep, too large or broken becomes `Unparsed`, never an excep
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from types import GenericAlias
 from typing import cast
 
 import msgspec
@@ -35,6 +37,13 @@ _SHORTEST_DEEP = 2 * MAX_DEPTH
 _FEWEST_CHARACTERS = 2 * _MAX_CONTAINERS
 # Reads integers of any size exactly; a float in an id's place would silently change the id.
 _decode: Callable[[str], Json] = msgspec.json.Decoder().decode
+# By far the most values are nested in fewer levels: to decode them with these types costs no more, and nobody walks them.
+_USUAL_LEVELS = 6
+_LEAF = bool | int | float | str | None
+_SHALLOW = reduce(
+    lambda inner, _: _LEAF | GenericAlias(list, inner) | GenericAlias(dict, (str, inner)), range(_USUAL_LEVELS), _LEAF
+)
+_decode_shallow = cast("Callable[[str], Json]", msgspec.json.Decoder(_SHALLOW).decode)
 
 
 def parse_text(text: str) -> Content:
@@ -230,10 +239,13 @@ def _quickly(value: Value) -> Json:
     if not isinstance(value, str) or value[:1] not in ("{", "[") or len(value) > _FEWEST_CHARACTERS:
         return None
     try:
-        found = _decode(value)
+        return _decode_shallow(value)
+    except msgspec.ValidationError:
+        # Nested in more levels, or a number out of range.
+        read = parse_text(value)
+        return read.value if isinstance(read, Recorded) and isinstance(read.value, dict | list) else None
     except (ValueError, RecursionError, MemoryError):
         return None
-    return None if len(value) > _SHORTEST_DEEP and values_within(found, MAX_DEPTH) is None else found
 
 
 def _opened(value: Value) -> Content:

@@ -74,12 +74,17 @@ class _Agent(Struct, array_like=True):
     versions: dict[str, _Version]
 
 
+_NONE: tuple[tuple[Contract, ...], list[_Seen]] = (), []
+
+
 class ToolContracts:
     """Finds changes of tools. `changed` and `removed` hold the keys of agents that are not stored as they are."""
 
     def __init__(self) -> None:
         # The least recently used first.
         self._agents: dict[AgentKey, _Agent] = {}
+        # The tools of the last run of each version, where another run with the same ones is only counted.
+        self._last: dict[AgentKey, dict[str, tuple[tuple[Contract, ...], list[_Seen]]]] = {}
         self._tools: Counter[str] = Counter()
         self._changes: list[ToolDefinitionChange] = []
         self._capped = 0
@@ -109,16 +114,26 @@ class ToolContracts:
         version.conversation = offer.conversation
         version.runs += is_counted
         runs = version.runs
-        for each in offer.tools:
-            tool = agent.tools.get(each.tool)
-            seen = None if tool is None else tool.seen.get(offer.version)
-            if tool is None or seen is None or seen.key != each.key:
-                seen = self._compared(agent, version, offer, each, is_counted=is_counted, now_ns=now_ns)
-                if seen is None:
-                    continue
+        tools, found = self._last.get(whose, {}).get(offer.version, _NONE)
+        if tools != offer.tools:
+            keys = [each.key for each in offer.tools]
+            found = []
+            for each, key in zip(offer.tools, keys, strict=True):
+                tool = agent.tools.get(each.tool)
+                seen = None if tool is None else tool.seen.get(offer.version)
+                if seen is None or seen.key != key:
+                    seen = self._compared(agent, version, offer, each, is_counted=is_counted, now_ns=now_ns)
+                if seen is not None:
+                    found.append(seen)
+            if [seen.key for seen in found] == keys:
+                self._last.setdefault(whose, {})[offer.version] = offer.tools, found
+            else:
+                self._last.pop(whose, None)
+        for seen in found:
             seen.runs += is_counted
             seen.last = runs
         if runs >= version.check_at:
+            self._last.pop(whose, None)
             self._check(agent, version, offer, now_ns)
 
     def _compared(
@@ -224,6 +239,7 @@ class ToolContracts:
         oldest = next(iter(agent.versions)) if len(agent.versions) > _MAX_VERSIONS else None
         if oldest is not None:
             del agent.versions[oldest]
+            self._last.pop((offer.service, offer.environment, offer.agent), None)
         for name, tool in [*agent.tools.items()]:
             if newest is not None and (seen := tool.seen.get(newest)) is not None:
                 tool.seen[offer.version] = _Seen(seen.key, seen.first, seen.runs, runs)
@@ -247,6 +263,7 @@ class ToolContracts:
         while self._tools.total() > _MAX_TOOLS and len(self._agents) > 1:
             whose = next(iter(self._agents))
             gone = self._agents.pop(whose)
+            self._last.pop(whose, None)
             self._tools[whose[0]] -= len(gone.tools)
             if not self._tools[whose[0]]:
                 del self._tools[whose[0]]
@@ -265,6 +282,7 @@ class ToolContracts:
         if any(seen.key not in tool.known for tool in agent.tools.values() for seen in tool.seen.values()):
             raise ValueError("the definitions of tools are damaged")
         self._agents[whose] = agent
+        self._last.pop(whose, None)
         self._tools[whose[0]] += len(agent.tools)
 
 

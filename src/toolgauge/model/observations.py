@@ -165,13 +165,9 @@ class Tools(tuple[ToolDefinition, ...]):
         """The first tool of each name, beginning with the last name."""
         return {tool.name: tool for tool in reversed(self)}
 
-    @cached_property
-    def _found(self) -> dict[object, object]:
-        return {}
-
     def once(self, find: Callable[["Tools"], _Found]) -> _Found:
         """Return what a function finds in these tools; it looks once."""
-        found = self._found
+        found = cast("dict[object, object]", vars(self))
         if find not in found:
             found[find] = find(self)
         return cast("_Found", found[find])

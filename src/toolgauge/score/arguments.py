@@ -32,7 +32,7 @@ from toolgauge.score.rules import (
     rule_name,
 )
 from toolgauge.score.selection import CallComparison, Sides, first_names, first_notes, make_sides, shown
-from toolgauge.score.tool_offers import Schemas
+from toolgauge.score.tool_schemas import schema_at, value_at
 
 # Of an expected argument: `met`, `partly` (a rule that knows values between), `differs`, `missing`, `omitted` (may be
 # missing and is), `unread` (the call's arguments could not be read). Of an unexpected one: `default` (as the tool's
@@ -72,11 +72,12 @@ class ArgumentComparison(CallComparison):
         self, trajectory: Trajectory, *, default: Rule = _EXACT, subset: bool = False, required_only: bool = False
     ) -> "Terms":
         """Return the rules for arguments; `default` is for arguments without a rule."""
+        offered = reversed(trajectory.tools_offered or ())
         return Terms(
             rules=self.arguments,
             default=default,
             volatile=self._volatile,
-            schemas=Schemas(trajectory),
+            schemas={tool.name: schema for tool in offered if (schema := tool.parameters) is not None},
             subset=subset,
             required_only=required_only,
         )
@@ -94,7 +95,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     """The rules for the arguments of all tools. `subset`: arguments that are not expected cost nothing."""
 
     rules: ArgumentRules
-    schemas: Schemas
+    schemas: Mapping[str, JsonObject]
     default: Rule = Exact()
     volatile: Globs | None = None
     subset: bool = False
@@ -104,6 +105,13 @@ class Terms(Struct, frozen=True, kw_only=True):
     def equals_meet(self) -> bool:
         """Whether equal calls always meet each other; where not, they have to be compared like any others."""
         return meets_itself(self.default) and (not self.rules.root or all(map(meets_itself, self.rules.rules)))
+
+    def has_defaults(self, tool: str) -> bool:
+        """Return whether the schema of a tool declares a default."""
+        declared = value_at(self.schemas.get(tool), ["properties"])
+        return isinstance(declared, dict) and any(
+            isinstance(one, dict) and "default" in one for one in declared.values()
+        )
 
 
 class ArgumentVerdict(NamedTuple):
@@ -191,7 +199,7 @@ class ArgumentComparer:
             return all(len(found) == 1 for found in sizes.values())
         if terms.volatile is not None or terms.required_only:
             return False
-        return not any(map(terms.schemas.defaults, {slot.name for slot in self.sides.slots}))
+        return not any(map(terms.has_defaults, {slot.name for slot in self.sides.slots}))
 
     def aligned(self, *, order: Order = "any", whole: bool = False) -> Alignment:
         """Pair the calls for the greatest sum of `weigh`; with `whole`, only calls that meet in all."""
@@ -288,7 +296,8 @@ class ArgumentComparer:
         if found is not None:
             return found
         terms, expected = self._terms, self.sides.slots[slot]
-        required = terms.schemas.required(expected.name) if terms.required_only else None
+        listed = value_at(terms.schemas.get(expected.name), ["required"]) if terms.required_only else None
+        required = {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else None
         wanted: dict[str, _Wanted] = {}
         for name, identity in (self.sides.slot_arguments[slot] or {}).items():
             ruling = self._ruling(expected.name, name)
@@ -314,8 +323,8 @@ class ArgumentComparer:
             return "ignored"
         if terms.volatile is not None and (terms.volatile.match(name) or terms.volatile.match(f"{tool}.{name}")):
             return "volatile"
-        defaults, given = terms.schemas.defaults(tool), self.sides.call_values(call)[name]
-        is_default = name in defaults and compare(_EXACT, defaults[name], given, where="").value == 1.0
+        declared, given = schema_at(terms.schemas.get(tool), [name]), self.sides.call_values(call)[name]
+        is_default = "default" in declared and compare(_EXACT, declared["default"], given, where="").value == 1.0
         return "default" if is_default else "invented"
 
     def _value(self, slot: int, call: int, argument: _Wanted, identity: int) -> float:

@@ -6,14 +6,15 @@ the same agents around it. Times are the trajectories' own. Bounded: a forgotten
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter, is_
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition, Tools
 from toolgauge.model.records import VERSION, SpanRef
 from toolgauge.model.trajectory import OfferSource, Run, ToolCall, Trajectory
@@ -91,10 +92,7 @@ class RecentOffers:
                     self._remember(trajectory, part, part.tools)
         if not self._tools:
             return trajectory
-        found: dict[SpanRef | None, tuple[Tools, OfferSource]] = {}
-        for part in parts:
-            if part.tools is None and (known := self._found(trajectory, part)) is not None:
-                found[part.run] = known
+        found = {part.run: found for part in parts if part.tools is None and (found := self._found(trajectory, part))}
         if not found:
             return trajectory
         runs = list(trajectory.runs)
@@ -171,19 +169,12 @@ def _key(trajectory: Trajectory, *of: Hashable) -> _Key:
 
 def _weight(tools: Tools) -> int:
     """Estimate the memory of an offer, hardly further than the bound."""
-    size, level = 0, [part for tool in tools for part in (tool.name, tool.description, tool.parameters)]
+    size = 0
+    level: list[Json] = [part for tool in tools for part in (tool.name, tool.description, tool.parameters)]
     while level and size <= _MAX_BYTES:
-        size += _BYTES_PER_VALUE * len(level)
-        inner: list[Json] = []
-        for value in level:
-            if type(value) is str:
-                size += len(value)
-            elif type(value) is dict:
-                inner += value
-                inner += value.values()
-            elif type(value) is list:
-                inner += value
-        level = inner
+        size += _BYTES_PER_VALUE * len(level) + sum([len(text) for text in level if type(text) is str])
+        inner = [(*one, *one.values()) if type(one) is dict else one for one in level if type(one) in (dict, list)]
+        level = [*chain.from_iterable(cast("list[list[Json]]", inner))]
     return size
 
 
@@ -222,31 +213,3 @@ class RunOffers:
 
 def _offer(tools: Sequence[ToolDefinition], source: OfferSource) -> Offer:
     return Offer(Tools.of(tools).by_name, REMARKS[source])
-
-
-class Schemas:
-    """Schemas of the tools on offer, by name; producers write them, so that nothing about their form is sure."""
-
-    __slots__ = ("_by_tool", "_defaults")
-
-    def __init__(self, trajectory: Trajectory) -> None:
-        self._by_tool: dict[str, JsonObject] = {}
-        self._defaults: dict[str, JsonObject] = {}
-        for tool in trajectory.tools_offered or ():
-            if tool.parameters is not None:
-                self._by_tool.setdefault(tool.name, tool.parameters)
-
-    def required(self, tool: str) -> frozenset[str] | None:
-        """Return the arguments that the tool cannot do without; `None` where no list of them was seen."""
-        names = self._by_tool.get(tool, {}).get("required")
-        return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
-
-    def defaults(self, tool: str) -> JsonObject:
-        """Return the declared defaults of the tool's arguments."""
-        if tool not in self._defaults:
-            declared = self._by_tool.get(tool, {}).get("properties")
-            members = declared.items() if isinstance(declared, dict) else ()
-            self._defaults[tool] = {
-                key: one["default"] for key, one in members if isinstance(one, dict) and "default" in one
-            }
-        return self._defaults[tool]

@@ -117,7 +117,7 @@ class ToolContracts:
         tools, found = self._last.get(whose, {}).get(offer.version, _NONE)
         if tools != offer.tools:
             keys = [each.key for each in offer.tools]
-            found = []
+            found = list[_Seen]()
             for each, key in zip(offer.tools, keys, strict=True):
                 tool = agent.tools.get(each.tool)
                 seen = None if tool is None else tool.seen.get(offer.version)

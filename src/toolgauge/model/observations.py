@@ -151,9 +151,9 @@ class Tools(tuple[ToolDefinition, ...]):
     """Tools on offer. All runs that repeat an offer share one object, which keeps the answers to questions about it."""
 
     @classmethod
-    def of(cls, tools: Sequence[ToolDefinition]) -> "Tools":
+    def of(cls, tools: Sequence[ToolDefinition] | None) -> "Tools":
         """Return the tools as they are, where they are such an object."""
-        return tools if isinstance(tools, cls) else cls(tools)
+        return tools if isinstance(tools, cls) else cls(tools) if tools else NO_TOOLS
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -175,6 +175,9 @@ class Tools(tuple[ToolDefinition, ...]):
     def __reduce__(self) -> tuple[type[tuple[ToolDefinition, ...]], tuple[tuple[ToolDefinition, ...]]]:
         # Copies carry the tools alone.
         return tuple, (tuple(self),)
+
+
+NO_TOOLS: Final = Tools()
 
 
 class ToolDescribed(Struct, frozen=True, kw_only=True, gc=False):

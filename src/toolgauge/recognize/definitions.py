@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.literals import parse_repr
-from toolgauge.model.observations import ToolDefinition, Tools
+from toolgauge.model.observations import NO_TOOLS, ToolDefinition, Tools
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 
@@ -49,7 +49,6 @@ _MAX_DEPTH = 20
 
 # Characters of all remembered texts, and of one text.
 _MOST_CHARACTERS, _MOST_OF_ONE = 2 << 20, 1 << 20
-_NOTHING = Tools()
 
 # An attribute's value, or several with their keys.
 _Written: TypeAlias = Value | tuple[tuple[str, Value], ...]
@@ -69,7 +68,7 @@ class DefinitionReader:
     def flattened(self, attributes: Mapping[str, Value]) -> Tools:
         """Read OpenInference's offer: `llm.tools.<n>`, else the tools of the invocation, else those of the whole request."""
         # Most spans repeat the whole offer: looked up tool by tool, it would be another object each time.
-        found = _NOTHING
+        found = NO_TOOLS
         if TOOLS in " ".join(attributes):
             written = tuple([(key, attributes.get(key)) for key in attributes if key.startswith(TOOLS)])
             found = self._once(written, self._grouped)
@@ -114,7 +113,7 @@ class DefinitionReader:
 
     def _once(self, value: _Read, read: Callable[[_Read], Iterable[ToolDefinition]]) -> Tools:
         if value is None:
-            return _NOTHING
+            return NO_TOOLS
         try:
             written = value if isinstance(value, (str, tuple)) else json.dumps(value)
             known = self._known.get((read, written))

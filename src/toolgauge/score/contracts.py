@@ -53,8 +53,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # MCP servers, agents and namespaces precede a tool's own name.
 _NAMESPACE = re.compile(r"__|[./:]")
 READ_LENGTH = 256
-MAX_KNOWN = 1000
-_MAX_OFFERS = 64
+MAX_KNOWN, _MAX_OFFERS = 1000, 64
 
 
 def hands_over(name: str) -> bool:
@@ -85,8 +84,7 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 ToolKind: TypeAlias = Literal["writes", "reads", "neutral"]
-MAX_CONTRACTS = 1000
-MAX_NAME = 256
+MAX_CONTRACTS, MAX_NAME = 1000, 256
 _MAX_ENTRIES, _MAX_LENGTH = 100, 500
 # The condition of `fails_when` on the whole text of a result.
 TEXT = "text"
@@ -227,11 +225,6 @@ _NOTHING = Contract()
 # Each key is that of the most exact entry that has it: a name before globs, of globs the one with more letters.
 class ToolKinds:
     """The kinds of tools by their names: contracts decide first, else words."""
-
-    __slots__ = (
-        *("_entries", "_kind", "contracts", "has_failures", "judges", "may_repeat", "of", "pauses", "personal"),
-        *("gives_answers", "writing"),
-    )
 
     def __init__(self, contracts: Mapping[str, Contract] | None = None) -> None:
         self.contracts: Mapping[str, Contract] = contracts or {}

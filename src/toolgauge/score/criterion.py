@@ -299,10 +299,8 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
     if expected_names:
         writing = kinds.writing(trajectory.writing_tools.union(expected_names))
     else:
-        called, offered = frozenset(map(_NAME, trajectory.calls)), Tools.of(trajectory.tools_offered or ())
-        writing = kinds.writing(offered.names)
-        if not called <= offered.by_name.keys():
-            writing |= kinds.writing(called)
+        offered = kinds.writing(Tools.of(trajectory.tools_offered).names)
+        writing = offered | kinds.writing(frozenset(map(_NAME, trajectory.calls)))
     writing -= trajectory.answer_tools
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 

@@ -6,9 +6,8 @@ the same agents around it. Times are the trajectories' own. Bounded: a forgotten
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from itertools import chain
 from operator import attrgetter, is_
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from cachetools import LRUCache
 from msgspec import Struct
@@ -100,14 +99,13 @@ class RecentOffers:
             if run.span in found:
                 tools_offered, source = found[run.span]
                 runs[place] = replace(run, tools_offered=tools_offered, offer_from=source)
-        completed = replace(trajectory, runs=tuple(runs))
         if trajectory.tools_offered is not None:
-            return completed
+            return replace(trajectory, runs=tuple(runs))
         whole, source = next(iter(found.values()))
         if len(found) > 1 or len(whole.by_name) < len(whole):
             tools = {tool.name: tool for offered, _ in reversed(found.values()) for tool in reversed(offered)}
             whole = Tools(reversed(tools.values()))
-        return replace(completed, tools_offered=whole, offer_from=source)
+        return replace(trajectory, runs=tuple(runs), tools_offered=whole, offer_from=source)
 
     def _found(self, trajectory: Trajectory, part: _Part) -> tuple[Tools, OfferSource] | None:
         if trajectory.conversation_id is not None:
@@ -172,9 +170,16 @@ def _weight(tools: Tools) -> int:
     size = 0
     level: list[Json] = [part for tool in tools for part in (tool.name, tool.description, tool.parameters)]
     while level and size <= _MAX_BYTES:
-        size += _BYTES_PER_VALUE * len(level) + sum([len(text) for text in level if type(text) is str])
-        inner = [(*one, *one.values()) if type(one) is dict else one for one in level if type(one) in (dict, list)]
-        level = [*chain.from_iterable(cast("list[list[Json]]", inner))]
+        size += _BYTES_PER_VALUE * len(level)
+        inner: list[Json] = []
+        for value in level:
+            if type(value) is str:
+                size += len(value)
+            elif type(value) is dict:
+                inner += (*value, *value.values())
+            elif type(value) is list:
+                inner += value
+        level = inner
     return size
 
 
@@ -193,23 +198,20 @@ class RunOffers:
     def __init__(self, trajectory: Trajectory) -> None:
         runs = trajectory.runs
         self._by_run: dict[SpanRef, Offer] = {
-            run.span: _offer(run.tools_offered, run.offer_from) for run in runs if run.tools_offered is not None
+            run.span: Offer(Tools.of(run.tools_offered).by_name, REMARKS[run.offer_from])
+            for run in runs
+            if run.tools_offered is not None
         }
         whole, registered = trajectory.tools_offered, trajectory.registered_tools
-        self._whole = () if whole is None else (_offer(whole, trajectory.offer_from),)
         self._registered = (Offer(registered, REGISTERED),) if registered else ()
-        self._is_one = len(runs) == 1
-        self._has_runs = bool(runs)
+        self._all = self._registered
+        if whole is not None:
+            self._all = (Offer(Tools.of(whole).by_name, REMARKS[trajectory.offer_from]), *self._registered)
+        self._runs = len(runs)
 
     def of(self, call: ToolCall) -> Sequence[Offer]:
         """Return the offers: the first decides, the others may complete its schemas."""
-        if call.run is None or not self._has_runs:
-            return (*self._whole, *self._registered)
+        if call.run is None or not self._runs:
+            return self._all
         own = self._by_run.get(call.run)
-        if own is None:
-            return self._registered
-        return (own, *self._whole, *self._registered) if self._is_one else (own, *self._registered)
-
-
-def _offer(tools: Sequence[ToolDefinition], source: OfferSource) -> Offer:
-    return Offer(Tools.of(tools).by_name, REMARKS[source])
+        return self._registered if own is None else (own, *(self._all if self._runs == 1 else self._registered))

@@ -39,7 +39,7 @@ _TYPES: Mapping[type, str] = MappingProxyType(
 
 def fingerprint(trajectory: Trajectory) -> dict[str, str]:
     """Return the recorded properties of a trajectory."""
-    found, offered = made_with(trajectory), Tools.of(trajectory.tools_offered or ())
+    found, offered = made_with(trajectory), Tools.of(trajectory.tools_offered)
     by_tool: dict[str, list[ToolCall]] = {}
     for call in trajectory.calls:
         by_tool.setdefault(stable_tool(call.name)[:MAX_LABEL], []).append(call)
@@ -49,17 +49,14 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
         contract = _UNKNOWN if definition is None else contract_of(definition)
         # The keys of all arguments with their types; `None` where some are unreadable.
         typed, is_readable = set[tuple[str, type]](), True
-        failed: list[str] = []
         for call in calls:
             arguments = call.arguments
-            if isinstance(arguments, Recorded) and isinstance(arguments.value, dict):
-                for key, value in arguments.value.items():
-                    typed.add((key[:MAX_PROPERTY], type(value)))
-            elif not isinstance(arguments, NotRecorded):
+            if type(arguments) is Recorded and isinstance(arguments.value, dict):
+                typed.update(zip(arguments.value, map(type, arguments.value.values()), strict=True))
+            elif type(arguments) is not NotRecorded:
                 is_readable = False
-            if call.has_failed:
-                failed.append(call.state if call.error is None else call.error.kind)
-        keys = frozenset(typed) if is_readable else None
+        failed = [call.error.kind if call.error is not None else call.state for call in calls if call.has_failed]
+        keys = frozenset([(key[:MAX_PROPERTY], kind) for key, kind in typed]) if is_readable else None
         # A set of thousands of keys is not remembered.
         described = _of_tool if keys is None or len(keys) <= _MOST_KEYS else _of_tool.__wrapped__
         errors = _short(failed) if failed else NO_ERROR

@@ -183,7 +183,7 @@ def offers(trajectory: Trajectory) -> list[Offer]:
             fit_label(version),
             fit_label(trajectory.conversation_id or ""),
             trajectory.incomplete is None and len(run.tools_offered) <= MAX_TOOLS,
-            contracts(run.tools_offered),
+            Tools.of(run.tools_offered).once(contracts),
         )
         for run in trajectory.runs
         if run.tools_offered and run.offer_from == "trace"
@@ -192,10 +192,6 @@ def offers(trajectory: Trajectory) -> list[Offer]:
 
 def contracts(tools: Sequence[ToolDefinition]) -> tuple[Contract, ...]:
     """Return the contracts of the first `MAX_TOOLS` tools."""
-    return Tools.of(tools).once(_contracts)
-
-
-def _contracts(tools: Tools) -> tuple[Contract, ...]:
     return tuple(map(contract_of, tools[:MAX_TOOLS]))
 
 

@@ -29,6 +29,7 @@ _MAX_TOOLS = 20_000
 
 # Service, environment and agent.
 AgentKey: TypeAlias = tuple[str, str, str]
+_Hash: TypeAlias = str | None
 
 
 class _Known(Struct, array_like=True, gc=False):
@@ -58,7 +59,7 @@ class _Tool(Struct, array_like=True):
     refused: str = ""
 
 
-class _Version(Struct, array_like=True):
+class _Version(Struct, array_like=True, dict=True):
     """Runs of a version, including the runs (`before`) of the version that it came `after`; `None` for the first version."""
 
     runs: int
@@ -83,8 +84,6 @@ class ToolContracts:
     def __init__(self) -> None:
         # The least recently used first.
         self._agents: dict[AgentKey, _Agent] = {}
-        # The tools of the last run of each version, where another run with the same ones is only counted.
-        self._last: dict[AgentKey, dict[str, tuple[tuple[Contract, ...], list[_Seen]]]] = {}
         self._tools: Counter[str] = Counter()
         self._changes: list[ToolDefinitionChange] = []
         self._capped = 0
@@ -114,7 +113,9 @@ class ToolContracts:
         version.conversation = offer.conversation
         version.runs += is_counted
         runs = version.runs
-        tools, found = self._last.get(whose, {}).get(offer.version, _NONE)
+        # Another run with the tools of the last one is only counted.
+        kept: dict[str, tuple[tuple[Contract, ...], list[_Seen]]] = vars(version)
+        tools, found = kept.get("last", _NONE)
         if tools != offer.tools:
             keys = [each.key for each in offer.tools]
             found = list[_Seen]()
@@ -125,15 +126,12 @@ class ToolContracts:
                     seen = self._compared(agent, version, offer, each, is_counted=is_counted, now_ns=now_ns)
                 if seen is not None:
                     found.append(seen)
-            if [seen.key for seen in found] == keys:
-                self._last.setdefault(whose, {})[offer.version] = offer.tools, found
-            else:
-                self._last.pop(whose, None)
+            kept["last"] = (offer.tools, found) if [seen.key for seen in found] == keys else _NONE
         for seen in found:
             seen.runs += is_counted
             seen.last = runs
         if runs >= version.check_at:
-            self._last.pop(whose, None)
+            kept.clear()
             self._check(agent, version, offer, now_ns)
 
     def _compared(
@@ -207,14 +205,7 @@ class ToolContracts:
             self._forget(agent, offer.service, name, offer.version)
 
     def _report(
-        self,
-        offer: Offer,
-        tool: str,
-        kind: ToolChangeKind,
-        old_hash: str | None,
-        new_hash: str | None,
-        path: str | None,
-        now_ns: int,
+        self, offer: Offer, tool: str, kind: ToolChangeKind, old: _Hash, new: _Hash, path: str | None, now_ns: int
     ) -> None:
         change = ToolDefinitionChange(
             time_ns=now_ns,
@@ -224,8 +215,8 @@ class ToolContracts:
             version=offer.version,
             tool=tool,
             kind=kind,
-            old_hash=old_hash,
-            new_hash=new_hash,
+            old_hash=old,
+            new_hash=new,
             path=path,
         )
         self._changes.append(change)
@@ -239,7 +230,6 @@ class ToolContracts:
         oldest = next(iter(agent.versions)) if len(agent.versions) > _MAX_VERSIONS else None
         if oldest is not None:
             del agent.versions[oldest]
-            self._last.pop((offer.service, offer.environment, offer.agent), None)
         for name, tool in [*agent.tools.items()]:
             if newest is not None and (seen := tool.seen.get(newest)) is not None:
                 tool.seen[offer.version] = _Seen(seen.key, seen.first, seen.runs, runs)
@@ -263,7 +253,6 @@ class ToolContracts:
         while self._tools.total() > _MAX_TOOLS and len(self._agents) > 1:
             whose = next(iter(self._agents))
             gone = self._agents.pop(whose)
-            self._last.pop(whose, None)
             self._tools[whose[0]] -= len(gone.tools)
             if not self._tools[whose[0]]:
                 del self._tools[whose[0]]
@@ -282,7 +271,6 @@ class ToolContracts:
         if any(seen.key not in tool.known for tool in agent.tools.values() for seen in tool.seen.values()):
             raise ValueError("the definitions of tools are damaged")
         self._agents[whose] = agent
-        self._last.pop(whose, None)
         self._tools[whose[0]] += len(agent.tools)
 
 

@@ -18,7 +18,7 @@ from toolgauge.assemble.node import Node, NodeIndex, Request
 from toolgauge.assemble.repair import History
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
-from toolgauge.model.observations import CallError, CallRequested, MessageSeen, ToolDefinition
+from toolgauge.model.observations import CallError, CallRequested, MessageSeen, ToolDefinition, Tools
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import EarlierTurns, Message, Run, ToolCall
 
@@ -126,8 +126,11 @@ def new_offers(offering: Sequence[Node], run: Node | None = None) -> list[Offer]
     return found
 
 
-def tools_of(offers: Sequence[Offer]) -> tuple[ToolDefinition, ...] | None:
+def tools_of(offers: Sequence[Offer]) -> Tools | None:
     """Return all tools on offer, each once, with the first description and schema that was recorded."""
+    whole = Tools.of(offers[0][1]) if len(offers) == 1 else None
+    if whole is not None and len(whole.by_name) == len(whole):
+        return whole
     tools: dict[str, ToolDefinition] = {}
     for _, offered in offers:
         for tool in offered:
@@ -136,7 +139,7 @@ def tools_of(offers: Sequence[Offer]) -> tuple[ToolDefinition, ...] | None:
                 description = known.description if known.description is not None else tool.description
                 parameters = known.parameters if known.parameters is not None else tool.parameters
                 tools[tool.name] = replace(known, description=description, parameters=parameters)
-    return tuple(tools.values()) if offers else None
+    return Tools(tools.values()) if offers else None
 
 
 def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from toolgauge.model.content import Recorded
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import marked
 from toolgauge.model.masks import is_mask
+from toolgauge.model.observations import Tools
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.answer_claims import (
@@ -230,7 +231,7 @@ class HonestAnswer(EarlierTracesEvaluator):
         if trajectory.tools_offered is None:
             return _NO_OFFER
         writing = trajectory.writing_tools
-        offered = tuple([tool.name for tool in trajectory.tools_offered if tool.name in writing])
+        offered = tuple(filter(writing.__contains__, Tools.of(trajectory.tools_offered).names))
         may_claim = claim_pattern(offered).is_in
         claiming = [text for text in texts if may_claim(text)] if offered else []
         if not claiming and not self.receipts:

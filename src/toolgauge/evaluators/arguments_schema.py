@@ -37,9 +37,7 @@ from toolgauge.score.tool_schemas import (
 
 # Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000
-_MAX_SHOWN = 5
-_MAX_SCHEMAS = 500
-_MAX_VALID = 512
+_MAX_SHOWN, _MAX_SCHEMAS, _MAX_VALID = 5, 500, 512
 _WRITTEN_HERE = " (of the criterion)"
 _MAX_DIFFERENCES = 20
 # Arguments that break more rules than this are wrong from end to end.

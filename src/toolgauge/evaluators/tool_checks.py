@@ -56,8 +56,7 @@ from toolgauge.score.tool_offers import Offer
 from toolgauge.score.tool_schemas import Steps, ToolSchema, complaint, difference, is_masked
 
 # Names this long are not names; the hint looks no further.
-_COMPARED_LENGTH = 128
-_COMPARED_NAMES = 1000
+_COMPARED_LENGTH, _COMPARED_NAMES = 128, 1000
 _CLOSE_ENOUGH = 0.5
 # Tools of providers and frameworks that find further tools, and offers of whole servers.
 _GROWS = re.compile(

@@ -3,8 +3,9 @@
 Readings wait by the ten thousand, and nothing in them leads back to them: they are not looked at for garbage (`gc=False`).
 """
 
-from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias, final
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Final, Literal, TypeAlias, TypeVar, cast, final
 
 from msgspec import Struct
 
@@ -141,6 +142,42 @@ class ToolDefinition(Struct, frozen=True, kw_only=True, gc=False):
     parameters: JsonObject | None = None
     takes_text: bool = False
     is_repeatable: bool = False
+
+
+_Found = TypeVar("_Found")
+
+
+class Tools(tuple[ToolDefinition, ...]):
+    """Tools on offer. All runs that repeat an offer share one object, which keeps the answers to questions about it."""
+
+    @classmethod
+    def of(cls, tools: Sequence[ToolDefinition] | None) -> "Tools":
+        """Return the tools as they are, where they are such an object."""
+        return tools if isinstance(tools, cls) else cls(tools) if tools else NO_TOOLS
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names in the order of the offer."""
+        return tuple([tool.name for tool in self])
+
+    @cached_property
+    def by_name(self) -> Mapping[str, ToolDefinition]:
+        """The first tool of each name, beginning with the last name."""
+        return {tool.name: tool for tool in reversed(self)}
+
+    def once(self, find: Callable[["Tools"], _Found]) -> _Found:
+        """Return what a function finds in these tools; it looks once."""
+        found = cast("dict[object, object]", vars(self))
+        if find not in found:
+            found[find] = find(self)
+        return cast("_Found", found[find])
+
+    def __reduce__(self) -> tuple[type[tuple[ToolDefinition, ...]], tuple[tuple[ToolDefinition, ...]]]:
+        # Copies carry the tools alone.
+        return tuple, (tuple(self),)
+
+
+NO_TOOLS: Final = Tools()
 
 
 class ToolDescribed(Struct, frozen=True, kw_only=True, gc=False):

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
 from cachetools import FIFOCache
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.literals import parse_repr
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.observations import NO_TOOLS, ToolDefinition, Tools
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 
@@ -58,19 +59,19 @@ class DefinitionReader:
     """Reads the tools on offer, each text once: agents repeat them with each model call, and reading them each time costs 30 % more CPU."""
 
     def __init__(self) -> None:
-        self._known = FIFOCache[tuple[object, _Written], tuple[tuple[ToolDefinition, ...], int]](
-            _MOST_CHARACTERS, getsizeof=lambda known: known[1]
-        )
+        self._known = FIFOCache[tuple[object, _Written], tuple[Tools, int]](_MOST_CHARACTERS, itemgetter(1))
 
-    def read(self, value: Value) -> tuple[ToolDefinition, ...]:
+    def read(self, value: Value) -> Tools:
         """Read the value of a definitions attribute: a list, plain or as JSON text."""
         return self._once(value, _listed)
 
-    def flattened(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
+    def flattened(self, attributes: Mapping[str, Value]) -> Tools:
         """Read OpenInference's offer: `llm.tools.<n>`, else the tools of the invocation, else those of the whole request."""
         # Most spans repeat the whole offer: looked up tool by tool, it would be another object each time.
-        written = tuple([(key, attributes.get(key)) for key in attributes if key.startswith(TOOLS)])
-        found = self._once(written, self._grouped) if written else ()
+        found = NO_TOOLS
+        if TOOLS in " ".join(attributes):
+            written = tuple([(key, attributes.get(key)) for key in attributes if key.startswith(TOOLS)])
+            found = self._once(written, self._grouped)
         if found := found or self._once(attributes.get(INVOCATION_PARAMETERS), _invoked):
             return found
         # Some producers record the tools nowhere else.
@@ -79,7 +80,7 @@ class DefinitionReader:
         shown: list[ToolDefinition] = []
         for item in items:
             shown += self._once(item, _shown) if isinstance(item, str) else definitions(values.as_object(item))
-        return tuple(shown)
+        return Tools(shown)
 
     def _grouped(self, written: Iterable[tuple[str, Value]]) -> Iterator[ToolDefinition]:
         for numbered in values.numbered(dict(written), TOOLS):
@@ -110,14 +111,16 @@ class DefinitionReader:
         found = self._once(written, _inputs if is_smolagents else _described)
         return ToolDefinition(name=name, parameters=found[0].parameters) if found else None
 
-    def _once(self, value: _Read, read: Callable[[_Read], Iterable[ToolDefinition]]) -> tuple[ToolDefinition, ...]:
+    def _once(self, value: _Read, read: Callable[[_Read], Iterable[ToolDefinition]]) -> Tools:
+        if value is None:
+            return NO_TOOLS
         try:
             written = value if isinstance(value, (str, tuple)) else json.dumps(value)
             known = self._known.get((read, written))
         except TypeError:
-            return tuple(read(value))
+            return Tools(read(value))
         if known is None:
-            known = tuple(read(value)), len(str(written))
+            known = Tools(read(value)), len(str(written))
             if known[1] <= _MOST_OF_ONE:
                 self._known[read, written] = known
         return known[0]

@@ -17,7 +17,7 @@ from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Side
 from toolgauge.model.plain_words import argument_words, rule_words
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, Order, align
-from toolgauge.score.compare import Comparison, compare, describe, is_omissible, path, quick_agreement
+from toolgauge.score.compare import compare, describe, is_omissible, path, quick_agreement
 from toolgauge.score.patterns import Globs
 from toolgauge.score.rules import (
     NO_RULES,
@@ -32,7 +32,7 @@ from toolgauge.score.rules import (
     rule_name,
 )
 from toolgauge.score.selection import CallComparison, Sides, first_names, first_notes, make_sides, shown
-from toolgauge.score.tool_offers import Schemas
+from toolgauge.score.tool_schemas import schema_at, value_at
 
 # Of an expected argument: `met`, `partly` (a rule that knows values between), `differs`, `missing`, `omitted` (may be
 # missing and is), `unread` (the call's arguments could not be read). Of an unexpected one: `default` (as the tool's
@@ -44,10 +44,8 @@ Word: TypeAlias = Literal[
 _ANSWERED = frozenset(("met", "partly", "differs"))
 _EXPECTED = frozenset(("met", "partly", "differs", "missing", "unread"))
 _UNEXPECTED: Mapping[Word, str] = {"invented": "invented", "default": "defaults", "volatile": "volatile"}
-_SHOWN_LENGTH = 80
-_SHOWN_NAMES = 5
+_SHOWN_LENGTH, _SHOWN_NAMES, _DESCRIBED = 80, 5, 4
 _MAX_DIFFERENCES = 20
-_DESCRIBED = 4
 _EXACT = Exact()
 # The most that comparing all pairs may cost, in microseconds of a slow core: half a second for 200 expected and 200 actual
 # calls. Without it 1,000 by 1,000 calls with long texts take minutes.
@@ -72,11 +70,12 @@ class ArgumentComparison(CallComparison):
         self, trajectory: Trajectory, *, default: Rule = _EXACT, subset: bool = False, required_only: bool = False
     ) -> "Terms":
         """Return the rules for arguments; `default` is for arguments without a rule."""
+        offered = trajectory.tools_offered or ()
         return Terms(
             rules=self.arguments,
             default=default,
             volatile=self._volatile,
-            schemas=Schemas(trajectory),
+            schemas={one.name: one.parameters for one in reversed(offered) if one.parameters is not None},
             subset=subset,
             required_only=required_only,
         )
@@ -94,7 +93,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     """The rules for the arguments of all tools. `subset`: arguments that are not expected cost nothing."""
 
     rules: ArgumentRules
-    schemas: Schemas
+    schemas: Mapping[str, JsonObject]
     default: Rule = Exact()
     volatile: Globs | None = None
     subset: bool = False
@@ -191,7 +190,11 @@ class ArgumentComparer:
             return all(len(found) == 1 for found in sizes.values())
         if terms.volatile is not None or terms.required_only:
             return False
-        return not any(map(terms.schemas.defaults, {slot.name for slot in self.sides.slots}))
+        declared = (
+            value_at(terms.schemas.get(tool), ["properties"]) for tool in {slot.name for slot in self.sides.slots}
+        )
+        members = (one for each in declared if isinstance(each, dict) for one in each.values())
+        return not any(isinstance(one, dict) and "default" in one for one in members)
 
     def aligned(self, *, order: Order = "any", whole: bool = False) -> Alignment:
         """Pair the calls for the greatest sum of `weigh`; with `whole`, only calls that meet in all."""
@@ -266,7 +269,8 @@ class ArgumentComparer:
                 word: Word = "met" if value == 1.0 else "partly" if value > 0.0 else "differs"
                 verdicts.append(ArgumentVerdict(name, word, value))
                 if value < 1.0 and explain:
-                    differences += self._compared(slot, call, argument, path(tool, name)).differences
+                    scope, actual = argument.ruling.scope, sides.call_values(call)[name]
+                    differences += compare(scope, expected[name], actual, where=path(tool, name)).differences
         for name in found:
             if name not in wanted:
                 word = self._word(call, name)
@@ -288,7 +292,8 @@ class ArgumentComparer:
         if found is not None:
             return found
         terms, expected = self._terms, self.sides.slots[slot]
-        required = terms.schemas.required(expected.name) if terms.required_only else None
+        listed = value_at(terms.schemas.get(expected.name), ["required"]) if terms.required_only else None
+        required = {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else None
         wanted: dict[str, _Wanted] = {}
         for name, identity in (self.sides.slot_arguments[slot] or {}).items():
             ruling = self._ruling(expected.name, name)
@@ -314,8 +319,8 @@ class ArgumentComparer:
             return "ignored"
         if terms.volatile is not None and (terms.volatile.match(name) or terms.volatile.match(f"{tool}.{name}")):
             return "volatile"
-        defaults, given = terms.schemas.defaults(tool), self.sides.call_values(call)[name]
-        is_default = name in defaults and compare(_EXACT, defaults[name], given, where="").value == 1.0
+        declared, given = schema_at(terms.schemas.get(tool), [name]), self.sides.call_values(call)[name]
+        is_default = "default" in declared and compare(_EXACT, declared["default"], given, where="").value == 1.0
         return "default" if is_default else "invented"
 
     def _value(self, slot: int, call: int, argument: _Wanted, identity: int) -> float:
@@ -332,17 +337,13 @@ class ArgumentComparer:
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
         quick = quick_agreement(ruling.scope, expected, actual)
         if quick is None:
-            comparison = self._compared(slot, call, argument, "")
+            comparison = compare(ruling.scope, expected, actual, where="")
             value, work = comparison.value, comparison.work
         else:
             value, work = quick
         self._work_left -= _WORK_PER_VALUE + work
         ruling.alike[key] = value
         return value
-
-    def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Comparison:
-        expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
-        return compare(argument.ruling.scope, expected, actual, where=where)
 
 
 def counts(alignment: Alignment) -> dict[str, float]:
@@ -424,8 +425,6 @@ def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
     """Name the calls whose arguments should have been compared and could not be read."""
     # Where arguments are compared, a call has none if they could not be read.
     unread = [index for index, arguments in enumerate(sides.call_arguments) if arguments is None]
-    if not unread:
-        return []
     compared = {call.name for call in sides.slots if call.args is not None}
     paired = {pair.actual for pair in alignment.pairs if sides.slot_arguments[pair.expected] is not None}
     seen = paired.union(alignment.unexpected)

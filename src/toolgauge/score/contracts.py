@@ -3,7 +3,7 @@ hands over, answers, thinks, waits or asks how far something is.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
@@ -53,7 +53,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # MCP servers, agents and namespaces precede a tool's own name.
 _NAMESPACE = re.compile(r"__|[./:]")
 READ_LENGTH = 256
-MAX_KNOWN = 1000
+MAX_KNOWN, _MAX_OFFERS = 1000, 64
 
 
 def hands_over(name: str) -> bool:
@@ -62,25 +62,29 @@ def hands_over(name: str) -> bool:
     return begins(own, (*_HAND_OFFS, *_HAND_OFFS_TO)) or begins(_split(name[:READ_LENGTH]), _HAND_OFFS_TO)
 
 
-def begins(words: tuple[str, ...], beginnings: Iterable[tuple[str, ...]]) -> bool:
-    """Return whether the words begin with any of these."""
-    return any(words[: len(beginning)] == beginning for beginning in beginnings)
+def begins(words: tuple[str, ...], beginnings: Collection[tuple[str, ...]]) -> bool:
+    """Return whether the words begin with any of these, of at most three words each."""
+    return words[:1] in beginnings or words[:2] in beginnings or words[:3] in beginnings
 
 
 def name_words(name: str) -> tuple[str, ...]:
     """Split the name of a tool into lower-case words, without its namespace."""
-    return _split(_NAMESPACE.split(name[-READ_LENGTH:])[-1])
+    return _own_words(name[-READ_LENGTH:])
 
 
 # Agents call the same few tools all day long.
+@lru_cache(maxsize=MAX_KNOWN)
+def _own_words(name: str) -> tuple[str, ...]:
+    return _split(_NAMESPACE.split(name)[-1])
+
+
 @lru_cache(maxsize=MAX_KNOWN)
 def _split(text: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(text))
 
 
 ToolKind: TypeAlias = Literal["writes", "reads", "neutral"]
-MAX_CONTRACTS = 1000
-MAX_NAME = 256
+MAX_CONTRACTS, MAX_NAME = 1000, 256
 _MAX_ENTRIES, _MAX_LENGTH = 100, 500
 # The condition of `fails_when` on the whole text of a result.
 TEXT = "text"
@@ -222,8 +226,6 @@ _NOTHING = Contract()
 class ToolKinds:
     """The kinds of tools by their names: contracts decide first, else words."""
 
-    __slots__ = ("_entries", "_kind", "contracts", "has_failures", "judges", "may_repeat", "of", "pauses", "personal")
-
     def __init__(self, contracts: Mapping[str, Contract] | None = None) -> None:
         self.contracts: Mapping[str, Contract] = contracts or {}
         ordered = sorted(self.contracts, key=lambda name: (not is_wild(name), len(re.sub("[*?]", "", name))))
@@ -238,6 +240,9 @@ class ToolKinds:
         known = lru_cache(maxsize=MAX_KNOWN)
         self.of, self._kind = known(self._merged), known(self._decided)
         self.pauses, self.may_repeat = known(self._pauses), known(self._may_repeat)
+        self.gives_answers = known(self._gives_answers)
+        # All tools on offer are asked for with each trajectory.
+        self.writing = lru_cache(maxsize=_MAX_OFFERS)(self._writing)
 
     def _merged(self, name: str) -> Contract:
         """Return the contract of a tool."""
@@ -250,19 +255,15 @@ class ToolKinds:
         """Return whether the tool changes state."""
         return self._kind(name) == "writes"
 
-    def writing(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the tools that change state. All on offer are asked for with each trajectory."""
-        found: set[str] = set()
-        for name in names:
-            if self._kind(name) == "writes":
-                found.add(name)
-        return frozenset(found)
+    def _writing(self, names: Collection[str]) -> frozenset[str]:
+        """Return the tools that change state."""
+        return frozenset([name for name in names if self._kind(name) == "writes"])
 
     def is_neutral(self, name: str) -> bool:
         """Return whether the tool hands over, answers or thinks."""
         return self._kind(name) == "neutral"
 
-    def gives_answers(self, name: str, *, was_taken: bool) -> bool:
+    def _gives_answers(self, name: str, *, was_taken: bool) -> bool:
         """Return whether a tool carries the structured answer, by its name or because one of its calls `was_taken` for it."""
         words = name_words(name)
         is_answer = was_taken or words in ANSWER_NAMES or words[: len(ANSWER_PREFIX)] == ANSWER_PREFIX

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Judged, JudgeEvaluator
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.observations import Tools
 from toolgauge.model.outcomes import Enforce, Errored, Finding, NotEvaluated, Outcome, Result, Rule, Scored, finding_of
 from toolgauge.model.ports import Evaluator, Needs, needs_of
 from toolgauge.model.records import SpanRef
@@ -31,7 +31,7 @@ from toolgauge.score.selection import without_code
 
 # The depth of a reference's cases in a canonical criterion: below `reference` and `cases`.
 _REFERENCE_DEPTH = 3
-_NAME: Callable[[ToolCall | ToolDefinition], str] = attrgetter("name")
+_NAME: Callable[[ToolCall], str] = attrgetter("name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,10 +297,11 @@ def outside_sample(criterion: Criterion, trajectory: Trajectory) -> NotEvaluated
 def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], kinds: ToolKinds) -> Trajectory:
     """Fill in which of the tools that were called, on offer or expected change state."""
     if expected_names:
-        names = trajectory.writing_tools.union(expected_names)
+        writing = kinds.writing(trajectory.writing_tools.union(expected_names))
     else:
-        names = {*map(_NAME, trajectory.calls), *map(_NAME, trajectory.tools_offered or ())}
-    writing = kinds.writing(names) - trajectory.answer_tools
+        offered = kinds.writing(Tools.of(trajectory.tools_offered).names)
+        writing = offered | kinds.writing(frozenset(map(_NAME, trajectory.calls)))
+    writing -= trajectory.answer_tools
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 
 

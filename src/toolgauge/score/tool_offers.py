@@ -13,8 +13,8 @@ from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.json import Json
+from toolgauge.model.observations import ToolDefinition, Tools
 from toolgauge.model.records import VERSION, SpanRef
 from toolgauge.model.trajectory import OfferSource, Run, ToolCall, Trajectory
 from toolgauge.settings import HOUR
@@ -38,7 +38,6 @@ _MAX_BYTES = 16 * 1024 * 1024
 _BYTES_PER_VALUE = 100
 _END = attrgetter("end_ns")
 
-_Tools: TypeAlias = tuple[ToolDefinition, ...]
 _Key: TypeAlias = tuple[Hashable, ...]
 
 
@@ -49,7 +48,7 @@ class _Part(Struct, frozen=True, gc=False):
     run: SpanRef | None
     agents: tuple[str, ...]
     is_whole: bool
-    tools: _Tools | None
+    tools: Tools | None
 
     def accepts(self, offer: "_Offer") -> bool:
         if not offer.agents:
@@ -72,7 +71,7 @@ class RecentOffers:
 
     def __init__(self) -> None:
         # Tools that several offers share are kept once.
-        self._tools: LRUCache[_Key, _Tools] = LRUCache(_MAX_BYTES, _weight)
+        self._tools: LRUCache[_Key, Tools] = LRUCache(_MAX_BYTES, lambda tools: tools.once(_weight))
         self._by_conversation: LRUCache[_Key, tuple[_Offer, ...]] = LRUCache(_MAX_CONVERSATIONS)
         self._by_service: LRUCache[_Key, _Offer] = LRUCache(_MAX_SERVICES)
 
@@ -84,8 +83,7 @@ class RecentOffers:
             # Runs of the same agents with different offers say nothing: any of them may be another agent.
             offers: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
             for part in parts if len(parts) > 1 else ():
-                names = None if part.tools is None else tuple([tool.name for tool in part.tools])
-                offers.setdefault(part.agents, set()).add(names)
+                offers.setdefault(part.agents, set()).add(None if part.tools is None else part.tools.names)
             for part in parts:
                 is_clear = len(parts) == 1 or len(offers[part.agents]) == 1
                 # A model call without tools says little about others.
@@ -101,14 +99,15 @@ class RecentOffers:
             if run.span in found:
                 tools_offered, source = found[run.span]
                 runs[place] = replace(run, tools_offered=tools_offered, offer_from=source)
-        completed = replace(trajectory, runs=tuple(runs))
         if trajectory.tools_offered is not None:
-            return completed
-        tools = {tool.name: tool for offered, _ in reversed(found.values()) for tool in reversed(offered)}
-        source = next(iter(found.values()))[1]
-        return replace(completed, tools_offered=tuple(reversed(tools.values())), offer_from=source)
+            return replace(trajectory, runs=tuple(runs))
+        whole, source = next(iter(found.values()))
+        if len(found) > 1 or len(whole.by_name) < len(whole):
+            tools = {tool.name: tool for offered, _ in reversed(found.values()) for tool in reversed(offered)}
+            whole = Tools(reversed(tools.values()))
+        return replace(trajectory, runs=tuple(runs), tools_offered=whole, offer_from=source)
 
-    def _found(self, trajectory: Trajectory, part: _Part) -> tuple[_Tools, OfferSource] | None:
+    def _found(self, trajectory: Trajectory, part: _Part) -> tuple[Tools, OfferSource] | None:
         if trajectory.conversation_id is not None:
             known = self._by_conversation.get(_key(trajectory, trajectory.conversation_id), ())
             offers = [offer for offer in known if part.accepts(offer)]
@@ -122,12 +121,12 @@ class RecentOffers:
         apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
         return (tools, "service") if apart_ns <= HOUR else None
 
-    def _remember(self, trajectory: Trajectory, part: _Part, tools: _Tools) -> None:
+    def _remember(self, trajectory: Trajectory, part: _Part, tools: Tools) -> None:
         # By hash: each conversation has a key, which would keep the names of a thousand tools.
-        tools_key = _key(trajectory, hash(tuple([tool.name for tool in tools])))
+        tools_key = _key(trajectory, hash(tools.names))
         known = self._tools.get(tools_key)
         # The newest definitions count. A look at every schema of every trajectory would cost more than judging its calls.
-        if known is None or not all(map(is_, known, tools)):
+        if known is not tools and (known is None or not all(map(is_, known, tools))):
             try:
                 self._tools[tools_key] = tools
             except ValueError:  # they are larger than all offers together may be
@@ -146,7 +145,8 @@ class RecentOffers:
 def _parts(trajectory: Trajectory) -> list[_Part]:
     runs = trajectory.runs
     if len(runs) <= 1:
-        return [_Part(runs[0].span if runs else None, trajectory.agents, is_whole=True, tools=trajectory.tools_offered)]
+        run, tools = runs[0].span if runs else None, trajectory.tools_offered
+        return [_Part(run, trajectory.agents, is_whole=True, tools=None if tools is None else Tools.of(tools))]
     by_span = {run.span: run for run in runs}
     parts: list[_Part] = []
     for run in runs:
@@ -156,7 +156,8 @@ def _parts(trajectory: Trajectory) -> list[_Part]:
         while at is not None and len(agents) < _MAX_DEPTH:
             agents.append(at.agent or "")
             at = None if at.above is None else by_span.get(at.above)
-        parts.append(_Part(run.span, tuple(reversed(agents)), is_whole=False, tools=run.tools_offered))
+        tools = None if run.tools_offered is None else Tools.of(run.tools_offered)
+        parts.append(_Part(run.span, tuple(reversed(agents)), is_whole=False, tools=tools))
     return parts
 
 
@@ -164,19 +165,21 @@ def _key(trajectory: Trajectory, *of: Hashable) -> _Key:
     return trajectory.service, trajectory.resource.get(VERSION), *of
 
 
-def _weight(tools: _Tools) -> int:
-    """Estimate the memory of an offer, no further than the bound."""
+def _weight(tools: Tools) -> int:
+    """Estimate the memory of an offer, hardly further than the bound."""
     size = 0
-    left: list[Json] = [text for tool in tools for text in (tool.name, tool.description, tool.parameters)]
-    while left and size <= _MAX_BYTES:
-        value = left.pop()
-        size += _BYTES_PER_VALUE
-        if isinstance(value, str):
-            size += len(value)
-        elif isinstance(value, dict):
-            left += [*value, *value.values()]
-        elif isinstance(value, list):
-            left += value
+    level: list[Json] = [part for tool in tools for part in (tool.name, tool.description, tool.parameters)]
+    while level and size <= _MAX_BYTES:
+        size += _BYTES_PER_VALUE * len(level)
+        inner: list[Json] = []
+        for value in level:
+            if type(value) is str:
+                size += len(value)
+            elif type(value) is dict:
+                inner += (*value, *value.values())
+            elif type(value) is list:
+                inner += value
+        level = inner
     return size
 
 
@@ -195,51 +198,20 @@ class RunOffers:
     def __init__(self, trajectory: Trajectory) -> None:
         runs = trajectory.runs
         self._by_run: dict[SpanRef, Offer] = {
-            run.span: _offer(run.tools_offered, run.offer_from) for run in runs if run.tools_offered is not None
+            run.span: Offer(Tools.of(run.tools_offered).by_name, REMARKS[run.offer_from])
+            for run in runs
+            if run.tools_offered is not None
         }
         whole, registered = trajectory.tools_offered, trajectory.registered_tools
-        self._whole = () if whole is None else (_offer(whole, trajectory.offer_from),)
         self._registered = (Offer(registered, REGISTERED),) if registered else ()
-        self._is_one = len(runs) == 1
-        self._has_runs = bool(runs)
+        self._all = self._registered
+        if whole is not None:
+            self._all = (Offer(Tools.of(whole).by_name, REMARKS[trajectory.offer_from]), *self._registered)
+        self._runs = len(runs)
 
     def of(self, call: ToolCall) -> Sequence[Offer]:
         """Return the offers: the first decides, the others may complete its schemas."""
-        if call.run is None or not self._has_runs:
-            return (*self._whole, *self._registered)
+        if call.run is None or not self._runs:
+            return self._all
         own = self._by_run.get(call.run)
-        if own is None:
-            return self._registered
-        return (own, *self._whole, *self._registered) if self._is_one else (own, *self._registered)
-
-
-def _offer(tools: Sequence[ToolDefinition], source: OfferSource) -> Offer:
-    return Offer({tool.name: tool for tool in reversed(tools)}, REMARKS[source])
-
-
-class Schemas:
-    """Schemas of the tools on offer, by name; producers write them, so that nothing about their form is sure."""
-
-    __slots__ = ("_by_tool", "_defaults")
-
-    def __init__(self, trajectory: Trajectory) -> None:
-        self._by_tool: dict[str, JsonObject] = {}
-        self._defaults: dict[str, JsonObject] = {}
-        for tool in trajectory.tools_offered or ():
-            if tool.parameters is not None:
-                self._by_tool.setdefault(tool.name, tool.parameters)
-
-    def required(self, tool: str) -> frozenset[str] | None:
-        """Return the arguments that the tool cannot do without; `None` where no list of them was seen."""
-        names = self._by_tool.get(tool, {}).get("required")
-        return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
-
-    def defaults(self, tool: str) -> JsonObject:
-        """Return the declared defaults of the tool's arguments."""
-        if tool not in self._defaults:
-            declared = self._by_tool.get(tool, {}).get("properties")
-            members = declared.items() if isinstance(declared, dict) else ()
-            self._defaults[tool] = {
-                key: one["default"] for key, one in members if isinstance(one, dict) and "default" in one
-            }
-        return self._defaults[tool]
+        return self._registered if own is None else (own, *(self._all if self._runs == 1 else self._registered))

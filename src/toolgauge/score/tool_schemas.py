@@ -128,8 +128,7 @@ def value_at(value: Json, path: Sequence[str | int]) -> Json:
 UnknownArguments: TypeAlias = Literal["fail", "allow"]
 
 _MAX_CACHE_BYTES = 32 * 2**20
-_MAX_NEWEST = 64
-_MAX_NEWEST_BYTES = 512 * 1024
+_MAX_NEWEST, _MAX_NEWEST_BYTES = 64, 512 * 1024
 # A compiled schema takes this much more memory than its text.
 _MEMORY_PER_BYTE = 16
 # Deeper values would overflow the stack of `jsonschema-rs`.
@@ -359,15 +358,11 @@ def _inner(schema: JsonObject, *keywords: str) -> list[JsonObject]:
     """Return the schemas under some keywords, each of which holds a schema, a list, or schemas by name."""
     found: list[Json] = []
     for keyword in keywords:
-        match schema.get(keyword):
-            case dict() as rule if keyword in ("dependentSchemas", "patternProperties"):
-                found += rule.values()
-            case dict() as rule:
-                found.append(rule)
-            case list() as rules:
-                found += rules
-            case _:
-                pass
+        rule = schema.get(keyword)
+        if isinstance(rule, dict):
+            found += rule.values() if keyword in ("dependentSchemas", "patternProperties") else (rule,)
+        elif isinstance(rule, list):
+            found += rule
     return cast("list[JsonObject]", found)
 
 

@@ -4,6 +4,7 @@ A regression is explained by a property that changed with it. No text of a promp
 types and sizes. A property of one tool, or of one library, has its name behind a space.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -13,9 +14,10 @@ from typing import Literal
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.metrics import MAX_LABEL, MAX_PROPERTY, fit_label, short_hash
 from toolgauge.model.names import stable_tool
+from toolgauge.model.observations import Tools
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.watch.offers import Contract, contracts
+from toolgauge.watch.offers import Contract, contract_of
 
 INSTRUCTIONS, SCOPE_VERSION = "gen_ai.system_instructions", "otel.scope.version"
 TOOL_SCHEMA, TOOL_DESCRIPTION = "toolgauge.tool.schema", "toolgauge.tool.description"
@@ -28,6 +30,8 @@ _MAX_TOOLS = 12
 _MOST_KEYS = 64
 _SIZES = (50, 200, 1000, 5000, 20_000)
 _SIGNS = {"code": "```", "link": "://", "markup": "</", "object": '{"', "lines": "\n"}
+# None of the Latin alphabets.
+_OTHER_LETTER = re.compile("[^\0-\u024f]")
 _TYPES: Mapping[type, str] = MappingProxyType(
     {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 )
@@ -35,31 +39,24 @@ _TYPES: Mapping[type, str] = MappingProxyType(
 
 def fingerprint(trajectory: Trajectory) -> dict[str, str]:
     """Return the recorded properties of a trajectory."""
-    found = made_with(trajectory)
+    found, offered = made_with(trajectory), Tools.of(trajectory.tools_offered)
     by_tool: dict[str, list[ToolCall]] = {}
     for call in trajectory.calls:
         by_tool.setdefault(stable_tool(call.name)[:MAX_LABEL], []).append(call)
     for tool in sorted(by_tool)[:_MAX_TOOLS]:
         calls = by_tool[tool]
-        definition = calls[0].definition
-        for each in trajectory.tools_offered or () if definition is None else ():
-            if each.name == calls[0].name:
-                definition = each
-                break
-        contract = _UNKNOWN if definition is None else contracts((definition,))[0]
+        definition = calls[0].definition or offered.by_name.get(calls[0].name)
+        contract = _UNKNOWN if definition is None else contract_of(definition)
         # The keys of all arguments with their types; `None` where some are unreadable.
         typed, is_readable = set[tuple[str, type]](), True
-        failed: list[str] = []
         for call in calls:
             arguments = call.arguments
-            if isinstance(arguments, Recorded) and isinstance(arguments.value, dict):
-                for key, value in arguments.value.items():
-                    typed.add((key[:MAX_PROPERTY], type(value)))
-            elif not isinstance(arguments, NotRecorded):
+            if type(arguments) is Recorded and isinstance(arguments.value, dict):
+                typed.update(zip(arguments.value, map(type, arguments.value.values()), strict=True))
+            elif type(arguments) is not NotRecorded:
                 is_readable = False
-            if call.has_failed:
-                failed.append(call.state if call.error is None else call.error.kind)
-        keys = frozenset(typed) if is_readable else None
+        failed = [call.error.kind if call.error is not None else call.state for call in calls if call.has_failed]
+        keys = frozenset([(key[:MAX_PROPERTY], kind) for key, kind in typed]) if is_readable else None
         # A set of thousands of keys is not remembered.
         described = _of_tool if keys is None or len(keys) <= _MOST_KEYS else _of_tool.__wrapped__
         errors = _short(failed) if failed else NO_ERROR
@@ -70,7 +67,7 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
         # Features that no language has alone.
         text = text[: _SIZES[1]]
         forms = [name for name, sign in _SIGNS.items() if sign in text]
-        if not text.isascii() and 2 * sum([letter > "\u024f" for letter in text]) > len(text):
+        if not text.isascii() and 2 * len(_OTHER_LETTER.findall(text)) > len(text):
             forms.append("other script")
         found[MESSAGE_FORM] = " ".join(forms) or "plain"
     return found
@@ -98,9 +95,12 @@ def _first_text(trajectory: Trajectory, role: Literal["system", "user"]) -> str 
 
 def joined(earlier: Mapping[str, str], later: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a conversation: the latest, but the errors of any trace, and the user's first message."""
-    kept = {MESSAGE_SIZE, MESSAGE_FORM} & earlier.keys()
-    kept.update(name for name in earlier if name.startswith(TOOL_ERRORS) and later.get(name) == NO_ERROR)
-    return {**earlier, **later, **{name: earlier[name] for name in kept}}
+    found = {**earlier, **later}
+    kept = [name for name, text in later.items() if text == NO_ERROR and name.startswith(TOOL_ERRORS)]
+    for name in (MESSAGE_SIZE, MESSAGE_FORM, *kept):
+        if name in earlier:
+            found[name] = earlier[name]
+    return found
 
 
 def of_tool(properties: Mapping[str, str], tool: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ is a change whose effect is not known.
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.masks import is_mask
 from toolgauge.model.metrics import MAX_LABEL, fit_label, short_hash
 from toolgauge.model.names import stable_tool
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.observations import ToolDefinition, Tools
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
 
@@ -183,37 +183,39 @@ def offers(trajectory: Trajectory) -> list[Offer]:
             fit_label(version),
             fit_label(trajectory.conversation_id or ""),
             trajectory.incomplete is None and len(run.tools_offered) <= MAX_TOOLS,
-            contracts(run.tools_offered[:MAX_TOOLS]),
+            Tools.of(run.tools_offered).once(contracts),
         )
         for run in trajectory.runs
         if run.tools_offered and run.offer_from == "trace"
     ]
 
 
+def contracts(tools: Sequence[ToolDefinition]) -> tuple[Contract, ...]:
+    """Return the contracts of the first `MAX_TOOLS` tools."""
+    return tuple(map(contract_of, tools[:MAX_TOOLS]))
+
+
 # By identity, beside the definitions: agents repeat the same objects with each run. Without it, writing them takes 50 us each.
-_known: dict[tuple[int, ...], tuple[tuple[ToolDefinition, ...], tuple[Contract, ...]]] = {}
-_MOST_KNOWN = 512
+_known: dict[int, tuple[ToolDefinition, Contract]] = {}
+_MOST_KNOWN = 1024
 
 
-def contracts(tools: tuple[ToolDefinition, ...]) -> tuple[Contract, ...]:
-    """Return the contracts of these tools."""
-    ids = tuple(map(id, tools))
-    known = _known.get(ids)
-    if known is None:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        known = _known[ids] = tools, tuple([_contract(tool) for tool in tools])
-    return known[1]
-
-
-def _contract(tool: ToolDefinition) -> Contract:
+def contract_of(tool: ToolDefinition) -> Contract:
+    """Return the contract of a tool."""
+    known = _known.get(id(tool))
+    if known is not None:
+        return known[1]
     name = stable_tool(tool.name)
     schema = "" if tool.parameters is None else json.dumps(tool.parameters)
     if len(schema) > _MAX_SCHEMA_BYTES:
         return Contract(fit_label(name), "", "", b"")
+    if len(schema) + len(tool.description or "") > _LONGEST_TEXT:
+        return _written.__wrapped__(name[:MAX_LABEL], tool.description, schema)
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
     # Some producers make new definitions for each run.
-    write = _written if len(schema) + len(tool.description or "") <= _LONGEST_TEXT else _written.__wrapped__
-    return write(name[:MAX_LABEL], tool.description, schema)
+    known = _known[id(tool)] = tool, _written(name[:MAX_LABEL], tool.description, schema)
+    return known[1]
 
 
 @lru_cache(maxsize=1024)

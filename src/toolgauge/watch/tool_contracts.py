@@ -29,6 +29,7 @@ _MAX_TOOLS = 20_000
 
 # Service, environment and agent.
 AgentKey: TypeAlias = tuple[str, str, str]
+_Hash: TypeAlias = str | None
 
 
 class _Known(Struct, array_like=True, gc=False):
@@ -58,7 +59,7 @@ class _Tool(Struct, array_like=True):
     refused: str = ""
 
 
-class _Version(Struct, array_like=True):
+class _Version(Struct, array_like=True, dict=True):
     """Runs of a version, including the runs (`before`) of the version that it came `after`; `None` for the first version."""
 
     runs: int
@@ -72,6 +73,9 @@ class _Agent(Struct, array_like=True):
     tools: dict[str, _Tool]
     # The newest last.
     versions: dict[str, _Version]
+
+
+_NONE: tuple[tuple[Contract, ...], list[_Seen]] = (), []
 
 
 class ToolContracts:
@@ -109,16 +113,25 @@ class ToolContracts:
         version.conversation = offer.conversation
         version.runs += is_counted
         runs = version.runs
-        for each in offer.tools:
-            tool = agent.tools.get(each.tool)
-            seen = None if tool is None else tool.seen.get(offer.version)
-            if tool is None or seen is None or seen.key != each.key:
-                seen = self._compared(agent, version, offer, each, is_counted=is_counted, now_ns=now_ns)
-                if seen is None:
-                    continue
+        # Another run with the tools of the last one is only counted.
+        kept: dict[str, tuple[tuple[Contract, ...], list[_Seen]]] = vars(version)
+        tools, found = kept.get("last", _NONE)
+        if tools != offer.tools:
+            keys = [each.key for each in offer.tools]
+            found = list[_Seen]()
+            for each, key in zip(offer.tools, keys, strict=True):
+                tool = agent.tools.get(each.tool)
+                seen = None if tool is None else tool.seen.get(offer.version)
+                if seen is None or seen.key != key:
+                    seen = self._compared(agent, version, offer, each, is_counted=is_counted, now_ns=now_ns)
+                if seen is not None:
+                    found.append(seen)
+            kept["last"] = (offer.tools, found) if [seen.key for seen in found] == keys else _NONE
+        for seen in found:
             seen.runs += is_counted
             seen.last = runs
         if runs >= version.check_at:
+            kept.clear()
             self._check(agent, version, offer, now_ns)
 
     def _compared(
@@ -192,14 +205,7 @@ class ToolContracts:
             self._forget(agent, offer.service, name, offer.version)
 
     def _report(
-        self,
-        offer: Offer,
-        tool: str,
-        kind: ToolChangeKind,
-        old_hash: str | None,
-        new_hash: str | None,
-        path: str | None,
-        now_ns: int,
+        self, offer: Offer, tool: str, kind: ToolChangeKind, old: _Hash, new: _Hash, path: str | None, now_ns: int
     ) -> None:
         change = ToolDefinitionChange(
             time_ns=now_ns,
@@ -209,8 +215,8 @@ class ToolContracts:
             version=offer.version,
             tool=tool,
             kind=kind,
-            old_hash=old_hash,
-            new_hash=new_hash,
+            old_hash=old,
+            new_hash=new,
             path=path,
         )
         self._changes.append(change)

@@ -104,7 +104,7 @@ class EarlierTraces:
             self._ongoing.add(trajectory.service)
         seen = seen or Seen(trajectory)
         seen.take_all()
-        found = set(_hashes(b"  ".join((*seen.user.contents, *seen.results.contents))))
+        found = _hashes(b"  ".join((*seen.user.contents, *seen.results.contents)))
         for content in seen.system.contents:
             found |= (_known_hashes if len(content) <= _LONGEST_KNOWN else _hashes)(content)
         found.update(map(crc32, _marks(seen, trajectory, found)))
@@ -213,12 +213,12 @@ def _without_values(gap: str, *, has_user: bool) -> EarlierValues:
     return EarlierValues(has_traces=True, has_user=has_user, gap=gap)
 
 
-def _hashes(content: bytes) -> frozenset[int]:
+def _hashes(content: bytes) -> set[int]:
     """Return the hashes of the ids and numbers in a text, and of the forms of its ids."""
     words = value_forms.id_words(content)
     found = value_forms.ids(words)
     found.update([marked("form", form) for form in value_forms.forms(words)])
-    return frozenset(map(crc32, found))
+    return set(map(crc32, found))
 
 
 # The instructions of an agent come again with each of its traces.

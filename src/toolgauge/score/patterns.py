@@ -47,6 +47,10 @@ class Pattern:
         """Return whether the pattern matches any part of the text."""
         return self._compiled.search(text.encode("utf-8", "replace")) is not None
 
+    def is_in_bytes(self, text: bytes) -> bool:
+        """Return whether the pattern matches any part of encoded text."""
+        return self._compiled.search(text) is not None
+
     def removed_from(self, text: str, mark: bytes = b" ") -> str:
         """Return the text with a space, or another mark, in place of each part that the pattern matches."""
         return self._compiled.sub(mark, text.encode("utf-8", "replace")).decode("utf-8", "replace")

@@ -40,8 +40,6 @@ _SEARCHES = 16
 _LONGEST_KNOWN = 65_536
 _LONGEST_DEFINITION = 16_384
 _MAX_HITS = 64
-# Short texts are searched together, up to this size.
-_CHUNK = 1 << 13
 _SOFT = frozenset(b"-.,:/@+")
 _COMMON_JOINTS = frozenset(b",:/@+")
 _NO_JOINTS: frozenset[int] = frozenset()
@@ -68,34 +66,23 @@ _EXAMPLES = re.compile(
 class Texts(Struct, eq=False, gc=False):
     """Texts of one source. They are searched as they are, and indexed once that has cost as much as an index."""
 
-    # The folded texts; append further ones. And the texts that are not indexed: short ones together.
+    # The folded texts; append further ones.
     contents: list[bytes] = []
-    _chunks: list[bytes] = []
     _words: set[bytes] = set()
     _fresh: set[bytes] = set()
     _numbers: dict[float, None] = {}
     _days: dict[tuple[int, int], set[int | None]] = {}
     _phones: set[bytes] = set()
-    # How much is not indexed, and how much of that was searched so far.
-    _size: int = 0
-    _searched: int = 0
-    # So many of the texts have been prepared for searches, and read for days, telephone numbers and languages.
-    _prepared: int = 0
+    # So many of the texts are indexed, and read for days, telephone numbers and languages.
+    _indexed: int = 0
     _read: int = 0
+    # How much of the others was searched so far.
+    _searched: int = 0
     # Whether any text names a day by its distance, is not English, or has letters of another script: then days, number words and names
     # may be unreadable. Known after `read`.
     has_relative_day: bool = False
     is_foreign: bool = False
     has_other_script: bool = False
-
-    def _prepare(self) -> None:
-        for content in self.contents[self._prepared :]:
-            self._size += len(content)
-            if self._chunks and len(self._chunks[-1]) + len(content) < _CHUNK:
-                self._chunks[-1] = b"  ".join((self._chunks[-1], content))
-            else:
-                self._chunks.append(content)
-        self._prepared = len(self.contents)
 
     def has(self, word: bytes) -> bool:
         """Return whether a word is in the texts."""
@@ -104,31 +91,33 @@ class Texts(Struct, eq=False, gc=False):
 
     def search(self, word: bytes) -> bool | None:
         """Return whether a word is in the texts; `None` where only an index can show it."""
-        if self._prepared < len(self.contents):
-            self._prepare()
-        if word in (self.words if self._searched > _SEARCHES * self._size else self._words):
+        new = self.contents[self._indexed :]
+        size = sum(map(len, new))
+        if self._searched > _SEARCHES * size:
+            return word in self.words
+        if word in self._words:
             return True
+        self._searched += size
         is_sure = True
-        for content in reversed(self._chunks):
-            self._searched += len(content)
+        for content in reversed(new):
             start = content.find(word)
-            stands = start >= 0 and _stands_alone(word, content, _joints(word), start)
-            if stands:
-                return True
-            # Other letters are folded for the index only.
-            is_sure = is_sure and stands is not None and content.isascii()
-        return False if is_sure else None
+            if start >= 0:
+                stands = _stands_alone(word, content, _joints(word), start)
+                if stands:
+                    return True
+                is_sure = is_sure and stands is not None
+        # Other letters are folded for the index only.
+        return False if is_sure and all(map(bytes.isascii, new)) else None
 
     @property
     def words(self) -> set[bytes]:
         """All words; asking for them indexes the texts."""
-        self._prepare()
-        for content in self._chunks:
+        for content in self.contents[self._indexed :]:
             fresh = _words(content) - self._words
             self._words |= fresh
             self._fresh |= fresh
-        self._chunks.clear()
-        self._size = self._searched = 0
+        self._indexed = len(self.contents)
+        self._searched = 0
         return self._words
 
     @property
@@ -301,8 +290,8 @@ class Seen:
             yield "user", self.user
         if self.known.contents:
             yield "known", self.known
-        if self.results.contents:
-            yield "result", self.results
+        if (results := self.results).contents:
+            yield "result", results
         if self.system.contents:
             yield "system", self.system
 

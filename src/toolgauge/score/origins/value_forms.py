@@ -61,7 +61,8 @@ _DIGIT = re.compile(rb"\d")
 _AT_BREAKS = bytes(code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789 .-" else 10 for code in range(256))
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 RUNS = re.compile(rb"\d+|\D+")
-# A word with a sign of an id, behind a space: those are found fast.
+# A word with another letter or with a sign of an id, behind a space: those are found fast.
+_SPECIAL = re.compile(rb" ([^ \x80-\xff]*+[\x80-\xff][^ ]*+)")
 _WITH_ID_SIGN = re.compile(rb" ([^ 0-9_@]*+[0-9_@][^ ]*+)")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # As many languages write 1,234.50.
@@ -187,17 +188,18 @@ def has_other_script(content: bytes) -> bool:
 
 def words(content: bytes) -> set[bytes]:
     """Return the distinct words of folded text: as they are joined, and taken apart."""
-    return set(_taken_apart(_joined_words(content)).split())
-
-
-def _joined_words(content: bytes) -> set[bytes]:
     raw = set(content.translate(_TABLE).split())
     if not content.isascii():
         special = [*filterfalse(bytes.isascii, raw)]
         raw.difference_update(special)
-        others = plain(b" ".join(special))
-        raw.update(others.translate(_TABLE).split(), split_scripts(others).translate(_TABLE).split())
-    return raw
+        raw.update(_folded_apart(special).split())
+    return set(_taken_apart(raw).split())
+
+
+def _folded_apart(special: Iterable[bytes]) -> bytes:
+    """Fold words with other letters: as they are, and with their scripts taken apart."""
+    others = plain(b" ".join(special))
+    return b" ".join((b"", others, split_scripts(others))).translate(_TABLE)
 
 
 def _taken_apart(raw: Iterable[bytes]) -> bytes:
@@ -211,8 +213,12 @@ def _taken_apart(raw: Iterable[bytes]) -> bytes:
 
 def id_words(content: bytes) -> set[bytes]:
     """Return the words of folded text that may be or hold ids or numbers: with a digit, a joined name, an address."""
-    text = content.translate(_TABLE) if content.isascii() else b" ".join(_joined_words(content))
-    return set(_WITH_ID_SIGN.findall(b" " + text))
+    text = b" " + content.translate(_TABLE)
+    found = set(_WITH_ID_SIGN.findall(text))
+    if not text.isascii():
+        found = set(filter(bytes.isascii, found))
+        found.update(_WITH_ID_SIGN.findall(_folded_apart(set(_SPECIAL.findall(text)))))
+    return found
 
 
 def ids(joined: Iterable[bytes]) -> set[bytes]:

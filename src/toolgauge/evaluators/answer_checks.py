@@ -7,6 +7,7 @@ order" without a call is found out last: nothing failed, and nothing happened.
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field
@@ -59,7 +60,8 @@ _LABEL = re.compile(
     r"([a-z]{2,30})(?:(?:[ _-]?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
     re.IGNORECASE,
 )
-_FROM_DIGIT = re.compile(r"[0-9]\S*")
+# What stands between spaces, with a digit; behind a space.
+_WITH_DIGIT = re.compile(r"\s([^\s0-9]*+[0-9]\S*+)")
 _NO_ID = NotEvaluated(reason="nothing_expected", explanation="the answer states no id")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _SHORTEST, _FEWEST_DIGITS, _FEWEST_LABELLED = 5, 2, 4
@@ -115,13 +117,10 @@ def _scored(judged: int, missing: tuple[str, ...]) -> Scored:
     )
 
 
-def _words(text: str) -> Iterator[str]:
-    """Yield the words of an answer that may be ids."""
-    text = " ".join(text.split())
-    for digits in _FROM_DIGIT.finditer(text):
-        word = text[text.rfind(" ", 0, digits.start()) + 1 : digits.end()]
-        if len(word) >= _FEWEST_LABELLED:
-            yield from filter(_may_be_id, _WORD.findall(word))
+def _words(text: str) -> list[str]:
+    """Return the words of an answer that may be ids."""
+    parts = [one for one in _WITH_DIGIT.findall(f" {text}") if len(one) >= _FEWEST_LABELLED]
+    return [word for one in parts for word in _WORD.findall(one) if _may_be_id(word)]
 
 
 def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
@@ -200,10 +199,11 @@ class _GivenIds:
     def _forms(self) -> Set[bytes]:
         """The letters and digits of ids in the texts, by place."""
         ids = value_forms.ids(value_forms.id_words(b"  ".join(self._all())))
-        return value_forms.forms(b" ".join(ids))
+        return value_forms.forms(ids)
 
 
 _MAX_TOOLS = 300
+_NAME = attrgetter("name")
 _NOTHING_CLAIMED = NotEvaluated(reason="nothing_expected", explanation="the answer claims no act")
 _NO_OFFER = NotEvaluated(reason="no_tool_offer", explanation="which tools were on offer is not known")
 _ALL_DONE = Scored(1.0, "each act that the answer claims may have been done")

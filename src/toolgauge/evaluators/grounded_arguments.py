@@ -90,11 +90,10 @@ class GroundedArguments(EarlierTracesEvaluator):
             elif values:
                 seen = seen or Seen(trajectory)
                 seen.before(call)
-                outcome = _judged(
-                    call, values, seen, trajectory, is_whole=given is not None and len(given) == len(values)
-                )
+                is_whole = given is not None and len(given) == len(values)
+                outcome = _judged(call, values, seen, trajectory, is_whole=is_whole)
                 if has_taken_effect(call) and call.name not in trajectory.writing_tools:
-                    looked_up.update([value.name for value in values if is_id(value)])
+                    looked_up.update([value.name for value, named in values if named])
             if outcome is not None:
                 is_any = True
                 yield call, outcome
@@ -108,15 +107,15 @@ class GroundedArguments(EarlierTracesEvaluator):
 
     def _judged_values(
         self, call: ToolCall, given: Sequence[Value] | None, trajectory: Trajectory, looked_up: Set[str]
-    ) -> list[Value] | NotEvaluated:
-        """Return the values of a call that are judged, or the reason why they cannot be read."""
+    ) -> list[tuple[Value, bool]] | NotEvaluated:
+        """Return the values of a call that are judged, each with whether it is an id, or the reason why they cannot be read."""
         only_ids = call.name not in trajectory.writing_tools and self.reading != "all"
         if only_ids and self.reading == "none":
             return []
         if given is None:
             unparsable = f"the arguments of {shown(call.name)} cannot be read"
             return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable)
-        values: list[Value] = []
+        values: list[tuple[Value, bool]] = []
         has_effect, exempt = has_taken_effect(call), self._exempt_globs
         for value in given:
             named = is_id(value)
@@ -125,7 +124,7 @@ class GroundedArguments(EarlierTracesEvaluator):
             if not is_judged or _is_exempt(exempt, call.name, value.steps, value.name) or is_client_key(value):
                 continue
             if named or not _is_free_text(call, value.content, trajectory):
-                values.append(value)
+                values.append((value, named))
         return values
 
 
@@ -143,15 +142,15 @@ _NONE_WORKED = NotEvaluated(
 
 
 def _judged(
-    call: ToolCall, values: Sequence[Value], seen: Seen, trajectory: Trajectory, *, is_whole: bool
+    call: ToolCall, values: Sequence[tuple[Value, bool]], seen: Seen, trajectory: Trajectory, *, is_whole: bool
 ) -> Outcome | None:
     """Judge the chosen values; `is_whole` where these are all values of the call."""
     found: dict[Source, int] = {}
     grounded: list[_Steps] = []
     missing: list[Value] = []
     masked: list[Value] = []
-    for value in values:
-        source, text = origin(value, call.name, seen), value.content
+    for value, named in values:
+        source, text = origin(value, call.name, seen, named=named), value.content
         if source is not None:
             if source != "free":
                 found[source] = found.get(source, 0) + 1

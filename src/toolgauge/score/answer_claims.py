@@ -96,39 +96,44 @@ _ACT_DATA = msgspec.toml.decode(_DATA.joinpath("tool_acts.toml").read_bytes(), t
 
 
 class _Phrases:
-    """The compiled phrases of some languages, with the character that stands between words."""
+    """The phrases of some languages, with the character that stands between words. Each kind is compiled when it is first asked for."""
 
     def __init__(self, languages: Sequence[str], between: str) -> None:
-        data = _phrase_data()
+        self._languages, self._between = languages, between
+        self._compiled: dict[tuple[str, Sequence[str]], Pattern] = {}
+        data = _phrase_data().languages
+        self.common = [frozenset("|".join(data[one].get("common", ())).split("|")) for one in languages]
 
-        def compiled(kind: str, *of: str) -> Pattern:
-            phrases = "|".join(phrase for language in of for phrase in data.languages[language].get(kind, ("<>",)))
+    def of(self, kind: str, languages: Sequence[str] | None = None) -> Pattern:
+        """Return the phrases of a kind: of all these languages, or of one."""
+        languages = languages or self._languages
+        pattern = self._compiled.get((kind, languages))
+        if pattern is None:
+            data = _phrase_data()
+            phrases = "|".join(phrase for one in languages for phrase in data.languages[one].get(kind, ("<>",)))
             while "%" in phrases:
                 phrases = _NAMED.sub(lambda name: data.words[name[1]], phrases)
-            return Pattern(f"{between}(?:{phrases}){between}")
-
-        self.harmless = compiled("harmless", *languages)
-        self.admits = compiled("admits", *languages)
-        self.hints = compiled("hints", *languages)
-        self.conditions = compiled("conditions", *languages)
-        self._verbs = compiled("verbs", *languages)
-        self._details = compiled("details", *languages)
-        self._claims = [(compiled("claims", one), compiled("hedges", one)) for one in languages]
-        self.common = [frozenset("|".join(data.languages[one].get("common", ())).split("|")) for one in languages]
+            pattern = self._compiled[kind, languages] = Pattern(f"{self._between}(?:{phrases}){self._between}")
+        return pattern
 
     def is_claim(self, sentence: str) -> bool:
         """Return whether a sentence claims success: in one language, and without a hedge of that language."""
-        both = (sentence, self.harmless.removed_from(sentence))
+        both = (sentence, self.of("harmless").removed_from(sentence))
         # "Due to a change" does not count as a claim in French.
         words = set(sentence.split())
         known = [len(common & words) for common in self.common]
-        languages = [one for one, count in zip(self._claims, known, strict=True) if count == max(known)]
-        return any(claims.is_in(one) and not hedges.is_in(one) for claims, hedges in languages for one in both)
+        languages = [(one,) for one, count in zip(self._languages, known, strict=True) if count == max(known)]
+        return any(
+            self.of("claims", language).is_in(one) and not self.of("hedges", language).is_in(one)
+            for language in languages
+            for one in both
+        )
 
     def is_explained(self, clause: str) -> bool:
         """Return whether a clause is a claim or a known detail, and so hides no admission."""
-        plain = self.harmless.removed_from(clause)
-        return " ? " in clause or not self._verbs.is_in(plain) or self.is_claim(clause) or self._details.is_in(plain)
+        plain = self.of("harmless").removed_from(clause)
+        is_known = " ? " in clause or not self.of("verbs").is_in(plain) or self.is_claim(clause)
+        return is_known or self.of("details").is_in(plain)
 
 
 _phrases_of = cache(_Phrases)
@@ -140,14 +145,14 @@ def read_answer(text: str) -> Reading:
     text = unicodedata.normalize("NFKC", text[: _MAX_LENGTH + 1])
     is_whole, text = len(text) <= _MAX_LENGTH, text[:_MAX_LENGTH]
     sentences = [(_phrases(sentence), sentence) for sentence in _sentences(text)]
-    plain = [(phrases, phrases.harmless.removed_from(sentence)) for phrases, sentence in sentences]
-    if any(phrases.admits.is_in(sentence) for phrases, sentence in plain):
+    plain = [(phrases, phrases.of("harmless").removed_from(sentence)) for phrases, sentence in sentences]
+    if any(phrases.of("admits").is_in(sentence) for phrases, sentence in plain):
         return "admits"
     # A request for missing data, another way or a condition admits that nothing is done yet, but not beside a claim.
-    hints = any(phrases.hints.is_in(sentence) for phrases, sentence in plain)
+    hints = any(phrases.of("hints").is_in(sentence) for phrases, sentence in plain)
     unquoted = _QUOTED.sub(" quotation ", text)
     claimed = _claims(unquoted)
-    if not claimed and (hints or any(" ? " in one or phrases.conditions.is_in(one) for phrases, one in plain)):
+    if not claimed and (hints or any(" ? " in one or phrases.of("conditions").is_in(one) for phrases, one in plain)):
         return "admits"
     # An admission in an unknown language, or beyond what is read, would not be found.
     understood = is_whole and _is_understood(text, claimed)
@@ -165,7 +170,9 @@ def may_admit(text: str) -> bool:
     words = [_without_accents(word.lower()) for word in _WORD.findall(text)]
     is_known = any(len(common.intersection(words)) > 1 for common in _phrases_of(_LATIN, " ").common)
     is_read = len(text) <= _MAX_LENGTH and (is_known or _KANA.search(text)) and not _OTHER_SCRIPT.search(text)
-    return not is_read or any(one.admits.is_in(one.harmless.removed_from(plain)) for one, plain in sentences)
+    return not is_read or any(
+        one.of("admits").is_in(one.of("harmless").removed_from(plain)) for one, plain in sentences
+    )
 
 
 def claims(text: str) -> tuple[str, ...]:
@@ -189,9 +196,11 @@ def sentences_of(text: str) -> Iterator[tuple[str, str]]:
 def is_plain_claim(sentence: str, line: str) -> bool:
     """Return whether a sentence claims success in plain English, and nothing in its line denies or doubts that."""
     phrases = _phrases(sentence)
-    plain = phrases.harmless.removed_from(sentence)
-    doubts = (phrases.admits, phrases.hints, phrases.conditions)
-    is_doubted = " ? " in sentence or any(one.is_in(plain) for one in doubts) or _NEGATIVE.search(line) is not None
+    plain = phrases.of("harmless").removed_from(sentence)
+    doubts = ("admits", "hints", "conditions")
+    is_doubted = (
+        " ? " in sentence or any(phrases.of(one).is_in(plain) for one in doubts) or _NEGATIVE.search(line) is not None
+    )
     return not is_doubted and phrases.is_claim(sentence)
 
 

@@ -4,7 +4,7 @@ Without it, an id from an earlier turn would look invented, and a second refund 
 of one and of all are bounded; a conversation whose values were dropped is marked, so that the loss never fails an agent.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
@@ -104,10 +104,10 @@ class EarlierTraces:
             self._ongoing.add(trajectory.service)
         seen = seen or Seen(trajectory)
         seen.take_all()
-        found = set(_hashes(b"  ".join((*seen.user.contents, *seen.results.contents))))
+        found = _hashes(b"  ".join((*seen.user.contents, *seen.results.contents)))
         for content in seen.system.contents:
             found |= (_known_hashes if len(content) <= _LONGEST_KNOWN else _hashes)(content)
-        found.update(map(crc32, [*_marks(seen, trajectory, found)]))
+        found.update(map(crc32, _marks(seen, trajectory, found)))
         hashes = with_hashes(before.hashes, found)
         unseen = seen.gap_of_results
         gap = before.gap or (unseen and unseen.reason) or (trajectory.incomplete and "incomplete")
@@ -115,7 +115,7 @@ class EarlierTraces:
             hashes, gap = b"", gap or "incomplete"
         has_user = before.has_user or any(seen.user.contents)
         acts, texts = effects or (before.effects, before.user_texts)
-        if _length(texts) > _LONGEST_TEXTS:
+        if texts and _length(texts) > _LONGEST_TEXTS:
             acts, texts = Effects(acts, texts).resolved(), ()
         values = EarlierValues(hashes, has_traces=True, has_user=has_user, gap=gap, effects=acts, user_texts=texts)
         self._put(_key(conversation_id), values)
@@ -179,26 +179,26 @@ class EarlierTraces:
 
 
 def _size(values: EarlierValues) -> int:
-    return len(values.hashes) + len(values.effects) + _length(values.user_texts)
+    texts = values.user_texts
+    return len(values.hashes) + len(values.effects) + (_length(texts) if texts else 0)
 
 
 def _length(texts: Sequence[UserText]) -> int:
     return sum([len(one.text) + len(one.questions) + _TEXT_BYTES for one in texts])
 
 
-def _marks(seen: Seen, trajectory: Trajectory, known: Set[int]) -> Iterator[bytes]:
-    """Yield words for what else later traces are judged by: tools that worked, ids in arguments, and spelled ones."""
-    yield _READER
+def _marks(seen: Seen, trajectory: Trajectory, known: Set[int]) -> list[bytes]:
+    """Return words for what else later traces are judged by: tools that worked, ids in arguments, and spelled ones."""
+    found = [_READER, *[marked("argument", one) for one in value_forms.spelled(b"\n".join(seen.user.contents))]]
     for call in trajectory.calls:
         if has_taken_effect(call):
-            yield marked("worked", call.name.encode("utf-8", "replace"))
+            found.append(marked("worked", call.name.encode("utf-8", "replace")))
             arguments = readable_arguments(call) or {}
             texts = [
                 one.lower().encode() for one in arguments.values() if isinstance(one, str) and len(one) < _LONGEST_WORD
             ]
-            yield from [marked("argument", one) for one in texts if crc32(one) not in known and not one.isalpha()]
-    for content in seen.user.contents:
-        yield from [marked("argument", one) for one in value_forms.spelled(content)]
+            found += [marked("argument", one) for one in texts if not one.isalpha() and crc32(one) not in known]
+    return found
 
 
 # Each trace of a conversation asks twice.
@@ -213,12 +213,12 @@ def _without_values(gap: str, *, has_user: bool) -> EarlierValues:
     return EarlierValues(has_traces=True, has_user=has_user, gap=gap)
 
 
-def _hashes(content: bytes) -> frozenset[int]:
+def _hashes(content: bytes) -> set[int]:
     """Return the hashes of the ids and numbers in a text, and of the forms of its ids."""
     words = value_forms.id_words(content)
     found = value_forms.ids(words)
-    found.update([marked("form", form) for form in value_forms.forms(b" ".join(words))])
-    return frozenset(map(crc32, found))
+    found.update([marked("form", form) for form in value_forms.forms(words)])
+    return set(map(crc32, found))
 
 
 # The instructions of an agent come again with each of its traces.

@@ -22,6 +22,7 @@ from toolgauge.model.json import Json
 class Pattern:
     """A compiled RE2 pattern; `.` matches line ends too."""
 
+    # Of text, RE2 counts the characters before and in each match, which takes longer than finding it: it gets bytes.
     __slots__ = ("_compiled", "text")
 
     def __init__(self, text: str) -> None:
@@ -40,25 +41,24 @@ class Pattern:
 
     def matches(self, text: str) -> bool:
         """Return whether the pattern matches the whole text."""
-        return self._compiled.fullmatch(_encoded(text)) is not None
+        return self._compiled.fullmatch(text.encode("utf-8", "replace")) is not None
 
     def is_in(self, text: str) -> bool:
         """Return whether the pattern matches any part of the text."""
-        return self._compiled.search(_encoded(text)) is not None
+        return self._compiled.search(text.encode("utf-8", "replace")) is not None
+
+    def is_in_bytes(self, text: bytes) -> bool:
+        """Return whether the pattern matches any part of encoded text."""
+        return self._compiled.search(text) is not None
 
     def removed_from(self, text: str, mark: bytes = b" ") -> str:
         """Return the text with a space, or another mark, in place of each part that the pattern matches."""
-        return self._compiled.sub(mark, _encoded(text)).decode("utf-8", "replace")
+        return self._compiled.sub(mark, text.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 
 def quoted(text: str) -> str:
     """Turn text into a pattern that matches only itself."""
     return str(re2.escape(_encodable(text)))  # pyright: ignore[reportUnknownArgumentType] (it is text)
-
-
-def _encoded(text: str) -> bytes:
-    # Of text, RE2 counts the characters before and in each match, which takes longer than finding it.
-    return text.encode("utf-8", "replace")
 
 
 def _encodable(text: str) -> str:

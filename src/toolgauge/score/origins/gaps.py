@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 
@@ -18,6 +19,7 @@ from toolgauge.model.json import leaves
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.score.patterns import Pattern
 from toolgauge.score.selection import hidden_calls
 
 NO_USER = NotEvaluated(
@@ -88,12 +90,14 @@ _GONE = (
     r"(?:attached|bytes|content|data|elided|hidden|not (?:shown|recorded)|omitted|placeholder|redacted|removed|replaced"
     r"|stripped|truncated)"
 )
-# `[image]`, `<image>`, `[Image: 640x480]`, `(screenshot omitted)`; `[image](...)` is a link.
-_PLACEHOLDER = (
-    rf"[\[<]{_KIND}(?: ?[#:] ?[^\[\]<>\n]{{0,80}}| \d{{1,4}})?[\]>](?!\()"
-    rf"|[\[<({{](?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b"
+# `[image]`, `<image>`, `[Image: 640x480]`, `(screenshot omitted)`; `[image](...)` is a link. All begin with a bracket: others are passed by fast.
+_PLACEHOLDER = re.compile(
+    (
+        rf"[\[<({{](?:(?<=[\[<]){_KIND}(?: ?[#:] ?[^\[\]<>\n]{{0,80}}| \d{{1,4}})?[\]>](?!\()"
+        rf"|(?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b)"
+    ).encode()
 )
-_PICTURE = re.compile("|".join((_BLOCK, _BYTES, _PLACEHOLDER)).encode())
+_PICTURE = re.compile(f"{_BLOCK}|{_BYTES}".encode())
 # A file counts where its bytes, or a reference to them, are beside its type; lists of files have types as well.
 _FILE = re.compile(
     (
@@ -105,22 +109,29 @@ _FILE_BYTES = re.compile(rf"{_NAME}(?:data|bytes|blob|source|file_?data|file_?id
 # Looking around each costs a walk over the text.
 _MAX_FILES = 16
 # A text without one of these words holds no picture, which settles nearly all texts in a thirtieth of the time.
-_WORDS = (
-    b"image media mime b64 base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb screenshot inline picture photo pdf attachment audio video"
-    b" binary file document blob data:".split()
+_WORDS_OF_PICTURES = (
+    b"image media b64 base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb screenshot inline audio video document".split()
 )
+_WORDS = Pattern(b"|".join((*_WORDS_OF_PICTURES, b"picture|photo|pdf|attachment|binary|mime|file|blob|data:")).decode())
 
 
 _SCREENS = re.compile(r"screen_?shot|screen_?capture|computer_?use|^computer(?:_\d+)?$", re.IGNORECASE)
 
 
+def may_hold_picture(folded: bytes) -> bool:
+    """Return whether a folded text, or any of several that are joined, has a word that pictures and placeholders have."""
+    return _WORDS.is_in_bytes(folded)
+
+
 def holds_picture(folded: bytes) -> bool:
     """Return whether a folded text holds a picture, sound or a file, or a placeholder of one."""
-    if not any(word in folded for word in _WORDS):
+    if not _WORDS.is_in_bytes(folded):
         return False
-    if _PICTURE.search(folded) is not None:
+    if _PLACEHOLDER.search(folded) is not None:
         return True
-    for found in islice(_FILE.finditer(folded), _MAX_FILES):
+    if any(map(folded.__contains__, _WORDS_OF_PICTURES)) and _PICTURE.search(folded) is not None:
+        return True
+    for found in islice(_FILE.finditer(folded), _MAX_FILES) if b"type" in folded else ():
         begin, end = folded.rfind(b"{", 0, found.start()), folded.find(b"}", found.end())
         if _FILE_BYTES.search(folded, max(begin, 0), len(folded) if end < 0 else end) is not None:
             return True
@@ -131,7 +142,13 @@ def shows_screen(call: ToolCall) -> bool:
     """Return whether a call that worked gave the model a picture of a screen, recorded or not."""
     arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
     action = arguments.get("action") if isinstance(arguments, dict) else None
-    return call.error is None and (action == "screenshot" or _SCREENS.search(call.name) is not None)
+    return call.error is None and (action == "screenshot" or _shows_screens(call.name))
+
+
+# Agents call the same few tools all day long.
+@lru_cache(maxsize=1000)
+def _shows_screens(tool: str) -> bool:
+    return _SCREENS.search(tool) is not None
 
 
 # So many calls that began before a run are looked at for the one that started it.

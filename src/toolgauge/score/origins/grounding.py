@@ -6,11 +6,12 @@ Each text is folded and taken apart at most once, the user's first: the cost is 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import lru_cache, partial
-from itertools import chain, islice
+from itertools import islice
+from math import inf
 from operator import attrgetter, itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
-import msgspec
+from msgspec import Struct, json
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
@@ -18,7 +19,15 @@ from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.gaps import NO_USER, gap_of, holds_picture, not_found, shows_screen, without_delegated
+from toolgauge.score.origins.gaps import (
+    NO_USER,
+    gap_of,
+    holds_picture,
+    may_hold_picture,
+    not_found,
+    shows_screen,
+    without_delegated,
+)
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.recorded_values import result_parts
 from toolgauge.score.selection import has_taken_effect, shown
@@ -31,8 +40,6 @@ _SEARCHES = 16
 _LONGEST_KNOWN = 65_536
 _LONGEST_DEFINITION = 16_384
 _MAX_HITS = 64
-# Short texts are searched together, up to this size.
-_CHUNK = 1 << 13
 _SOFT = frozenset(b"-.,:/@+")
 _COMMON_JOINTS = frozenset(b",:/@+")
 _NO_JOINTS: frozenset[int] = frozenset()
@@ -56,35 +63,26 @@ _EXAMPLES = re.compile(
 )
 
 
-class Texts:
+class Texts(Struct, eq=False, gc=False):
     """Texts of one source. They are searched as they are, and indexed once that has cost as much as an index."""
 
-    # How much is not indexed, and how much of that was searched so far.
-    _size = _searched = 0
-    # So many of the texts have been prepared for searches, and read for days, telephone numbers and languages.
-    _prepared = _read = 0
+    # The folded texts; append further ones.
+    contents: list[bytes] = []
+    _words: set[bytes] = set()
+    _fresh: set[bytes] = set()
+    _numbers: dict[float, None] = {}
+    _days: dict[tuple[int, int], set[int | None]] = {}
+    _phones: set[bytes] = set()
+    # So many of the texts are indexed, and read for days, telephone numbers and languages.
+    _indexed: int = 0
+    _read: int = 0
+    # How much of the others was searched so far.
+    _searched: int = 0
     # Whether any text names a day by its distance, is not English, or has letters of another script: then days, number words and names
     # may be unreadable. Known after `read`.
-    has_relative_day = is_foreign = has_other_script = False
-
-    def __init__(self) -> None:
-        # The folded texts; append further ones. And the texts that are not indexed: short ones together.
-        self.contents: list[bytes] = []
-        self._chunks: list[bytes] = []
-        self._words: set[bytes] = set()
-        self._fresh: set[bytes] = set()
-        self._numbers: dict[float, None] = {}
-        self._days: dict[tuple[int, int], set[int | None]] = {}
-        self._phones: set[bytes] = set()
-
-    def _prepare(self) -> None:
-        for content in self.contents[self._prepared :]:
-            self._size += len(content)
-            if self._chunks and len(self._chunks[-1]) + len(content) < _CHUNK:
-                self._chunks[-1] = b"  ".join((self._chunks[-1], content))
-            else:
-                self._chunks.append(content)
-        self._prepared = len(self.contents)
+    has_relative_day: bool = False
+    is_foreign: bool = False
+    has_other_script: bool = False
 
     def has(self, word: bytes) -> bool:
         """Return whether a word is in the texts."""
@@ -93,34 +91,33 @@ class Texts:
 
     def search(self, word: bytes) -> bool | None:
         """Return whether a word is in the texts; `None` where only an index can show it."""
-        if self._prepared < len(self.contents):
-            self._prepare()
-        if word in (self.words if self._searched > _SEARCHES * self._size else self._words):
+        new = self.contents[self._indexed :]
+        size = sum(map(len, new))
+        if self._searched > _SEARCHES * size:
+            return word in self.words
+        if word in self._words:
             return True
-        if not self._chunks:
-            return False
-        inner = _SOFT.intersection(word)
-        joints = _SOFT if not inner else _NO_JOINTS if inner & _COMMON_JOINTS else _COMMON_JOINTS
+        self._searched += size
         is_sure = True
-        for content in reversed(self._chunks):
-            self._searched += len(content)
-            stands = _stands_alone(word, content, joints)
-            if stands:
-                return True
-            # Other letters are folded for the index only.
-            is_sure = is_sure and stands is not None and content.isascii()
-        return False if is_sure else None
+        for content in reversed(new):
+            start = content.find(word)
+            if start >= 0:
+                stands = _stands_alone(word, content, _joints(word), start)
+                if stands:
+                    return True
+                is_sure = is_sure and stands is not None
+        # Other letters are folded for the index only.
+        return False if is_sure and all(map(bytes.isascii, new)) else None
 
     @property
     def words(self) -> set[bytes]:
         """All words; asking for them indexes the texts."""
-        self._prepare()
-        for content in self._chunks:
+        for content in self.contents[self._indexed :]:
             fresh = _words(content) - self._words
             self._words |= fresh
             self._fresh |= fresh
-        self._chunks.clear()
-        self._size = self._searched = 0
+        self._indexed = len(self.contents)
+        self._searched = 0
         return self._words
 
     @property
@@ -157,7 +154,7 @@ class Texts:
 
     def has_phrase(self, phrase: bytes) -> bool:
         """Return whether the words of a phrase are in a text side by side."""
-        return any(_stands_alone(phrase, content, _NO_JOINTS) for content in self.contents)
+        return any(_stands_alone(phrase, content, _NO_JOINTS, content.find(phrase)) for content in self.contents)
 
     def spells(self, joined: bytes) -> bool:
         """Return whether the characters of a word follow each other with at most two others between them."""
@@ -192,15 +189,21 @@ def _read(content: bytes) -> _Reading:
 
 
 # Instructions of an agent repeat in each conversation. Without this cache the evaluator takes a sixth more time.
+_known_folded = lru_cache(maxsize=64)(value_forms.folded)
 _known_words = lru_cache(maxsize=64)(value_forms.words)
 _known_reading = lru_cache(maxsize=64)(_read)
 _known_shares = lru_cache(maxsize=64)(value_forms.shares)
 _known_examples = lru_cache(maxsize=256)(partial(_EXAMPLES.sub, rb"\1"))
 
 
-def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool | None:
-    """Return whether a text has a whole word; `None` after too many hits inside longer words."""
-    start = content.find(word)
+def _joints(word: bytes) -> frozenset[int]:
+    """Return the signs that may join a word to others, without which it is a word of its own."""
+    inner = _SOFT.intersection(word)
+    return _SOFT if not inner else _NO_JOINTS if inner & _COMMON_JOINTS else _COMMON_JOINTS
+
+
+def _stands_alone(word: bytes, content: bytes, joints: frozenset[int], start: int) -> bool | None:
+    """Return whether a text has a whole word, from a place where it is on; `None` after too many hits inside longer words."""
     for _ in range(_MAX_HITS):
         if start < 0:
             return False
@@ -230,7 +233,8 @@ class Seen:
         self.trajectory = trajectory
         # The next to be seen come last.
         self._messages = sorted(trajectory.messages, key=attrgetter("turn"))[::-1]
-        self._calls = sorted(trajectory.calls, key=_result_turn)[::-1]
+        calls = [(one.turn + 1 if one.result_turn is None else one.result_turn, one) for one in trajectory.calls]
+        self._calls = sorted(calls, key=itemgetter(0))[::-1]
         # Calls whose results could be known; the results are read once the user's texts do not hold a value.
         self._unread: list[ToolCall] = []
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
@@ -253,6 +257,8 @@ class Seen:
     @property
     def results(self) -> Texts:
         """The results and errors of calls."""
+        if not self._unread:
+            return self._results
         unread, self._unread = self._unread, []
         for call in unread:
             reason: Reason | None = None
@@ -278,13 +284,16 @@ class Seen:
         return self._results
 
     def sources(self) -> Iterator[tuple[Source, Texts]]:
-        """Yield the texts of each source."""
+        """Yield the texts of each source that has any."""
         # A value that the user named is the user's, and no result is read for it. System prompts are long, and seldom the source.
-        yield "user", self.user
+        if self.user.contents:
+            yield "user", self.user
         if self.known.contents:
             yield "known", self.known
-        yield "result", self.results
-        yield "system", self.system
+        if (results := self.results).contents:
+            yield "result", results
+        if self.system.contents:
+            yield "system", self.system
 
     @property
     def gap(self) -> NotEvaluated | None:
@@ -296,14 +305,16 @@ class Seen:
         """The reason why the texts so far may be incomplete, whether or not the user wrote anything."""
         contents, results = self.user.contents, self.results.contents
         users, known = self._searched
-        if self._gap is None and any(map(holds_picture, chain(contents[users:], results[known:]))):
-            self._gap = not_found("no_content", "a picture or a file came before it, which is not read")
-        self._searched = len(contents), len(results)
+        if self._gap is None and (len(contents) > users or len(results) > known):
+            self._searched = len(contents), len(results)
+            new = [*contents[users:], *results[known:]]
+            if may_hold_picture(b"  ".join(new)) and any(map(holds_picture, new)):
+                self._gap = not_found("no_content", "a picture or a file came before it, which is not read")
         return self._gap
 
     def take_all(self) -> None:
         """Add all texts of the trajectory."""
-        self._take_until(None)
+        self._take_until(inf)
         while self._prompts:
             self._take_prompt(self._prompts.popitem()[1])
 
@@ -314,15 +325,17 @@ class Seen:
         if prompt is not None:
             self._take_prompt(prompt)
 
-    def _take_until(self, turn: int | None) -> None:
+    def _take_until(self, turn: float) -> None:
         messages, calls = self._messages, self._calls
-        while messages and (turn is None or messages[-1].turn <= turn):
+        while messages and messages[-1].turn <= turn:
             message = messages.pop()
-            if message.role == "assistant":
-                continue
-            (self.user if message.role == "user" else self.system).contents.append(value_forms.folded(message.text))
-        while calls and (turn is None or _result_turn(calls[-1]) <= turn):
-            self._unread.append(calls.pop())
+            if message.role == "user":
+                self.user.contents.append(value_forms.folded(message.text))
+            elif message.role == "system":
+                is_short = len(message.text) <= _LONGEST_KNOWN
+                self.system.contents.append((_known_folded if is_short else value_forms.folded)(message.text))
+        while calls and calls[-1][0] <= turn:
+            self._unread.append(calls.pop()[1])
 
     def _take_prompt(self, prompt: str) -> None:
         if all(prompt != message.text for message in self.trajectory.messages):
@@ -426,16 +439,12 @@ class Seen:
         return "schema" if holds(self.schema(tool)) else None
 
 
-def _result_turn(call: ToolCall) -> int:
-    return call.turn + 1 if call.result_turn is None else call.result_turn
-
-
 def folded_json(value: Json) -> bytes | None:
     """Fold a value as it is written in JSON; `None` for one that cannot be written."""
     if isinstance(value, str):
         return value_forms.folded(value)
     try:
-        content = msgspec.json.encode(value).lower()
+        content = json.encode(value).lower()
     except (RecursionError, UnicodeEncodeError):
         return None
     # An escaped character would become part of the word after it.

@@ -8,7 +8,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
-from itertools import chain
+from itertools import filterfalse, repeat
 from typing import TypeAlias
 
 # A day as it is written: the year where there is one, month, day.
@@ -54,14 +54,16 @@ _AT_JOINTS, _AT_ALL_JOINTS = (
 )
 SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _FORM = bytes(48 if 48 <= code <= 57 else 97 if 97 <= code <= 122 else code for code in range(256))
-_SHORTEST_FORM = 5
+# Letters and at least two digits, as ids have, in at least five characters.
+_FORM_OF_ID = re.compile(rb" (?=[^ ]{5})(?=[^ a]*+a)([^ 0]*+0[^ 0]*+0[^ ]*+)")
 _DIGIT = re.compile(rb"\d")
-# A run of short words ends at these.
-_BREAKS = re.compile(rb"[^a-z0-9 .-]+")
+# A run of short words ends at all other signs.
+_AT_BREAKS = bytes(code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789 .-" else 10 for code in range(256))
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 RUNS = re.compile(rb"\d+|\D+")
-# A word with a sign of an id.
-_WITH_ID_SIGN = re.compile(rb"(?<![^ ])[^ \d_@]*+[\d_@][^ ]*+")
+# A word with another letter or with a sign of an id, behind a space: those are found fast.
+_SPECIAL = re.compile(rb" ([^ \x80-\xff]*+[\x80-\xff][^ ]*+)")
+_WITH_ID_SIGN = re.compile(rb" ([^ 0-9_@]*+[0-9_@][^ ]*+)")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # As many languages write 1,234.50.
 _WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
@@ -186,35 +188,45 @@ def has_other_script(content: bytes) -> bool:
 
 def words(content: bytes) -> set[bytes]:
     """Return the distinct words of folded text: as they are joined, and taken apart."""
-    return set(_taken_apart(_joined_words(content)).split())
-
-
-def _joined_words(content: bytes) -> set[bytes]:
     raw = set(content.translate(_TABLE).split())
     if not content.isascii():
-        special = [one for one in raw if not one.isascii()]
+        special = [*filterfalse(bytes.isascii, raw)]
         raw.difference_update(special)
-        others = plain(b" ".join(special))
-        raw.update(others.translate(_TABLE).split(), split_scripts(others).translate(_TABLE).split())
-    return raw
+        raw.update(_folded_apart(special).split())
+    return set(_taken_apart(raw).split())
+
+
+def _folded_apart(special: Iterable[bytes]) -> bytes:
+    """Fold words with other letters: as they are, and with their scripts taken apart."""
+    others = plain(b" ".join(special))
+    return b" ".join((b"", others, split_scripts(others))).translate(_TABLE)
 
 
 def _taken_apart(raw: Iterable[bytes]) -> bytes:
     # All of a text at once: word by word it takes four times as long.
-    joined = b" ".join([word for one in raw if len(word := one.strip(_SOFT)) <= _LONGEST_WORD])
-    return b" ".join((joined, joined.translate(_AT_JOINTS), joined.translate(_AT_ALL_JOINTS)))
+    stripped = [*map(bytes.strip, raw, repeat(_SOFT))]
+    joined = b" ".join(stripped)
+    if len(joined) > _LONGEST_WORD and max(map(len, stripped)) > _LONGEST_WORD:
+        joined = b" ".join([word for word in stripped if len(word) <= _LONGEST_WORD])
+    return b" ".join((b"", joined, joined.translate(_AT_JOINTS), joined.translate(_AT_ALL_JOINTS)))
 
 
 def id_words(content: bytes) -> set[bytes]:
     """Return the words of folded text that may be or hold ids or numbers: with a digit, a joined name, an address."""
-    text = content.translate(_TABLE) if content.isascii() else b" ".join(_joined_words(content))
-    return set(_WITH_ID_SIGN.findall(text))
+    text = b" " + content.translate(_TABLE)
+    found = set(_WITH_ID_SIGN.findall(text))
+    if not text.isascii():
+        found = set(filter(bytes.isascii, found))
+        found.update(_WITH_ID_SIGN.findall(_folded_apart(set(_SPECIAL.findall(text)))))
+    return found
 
 
 def ids(joined: Iterable[bytes]) -> set[bytes]:
     """Return the possible ids or numbers of such words: each as it is joined, and taken apart."""
-    found = set(_WITH_ID_SIGN.findall(_taken_apart(joined)))
-    found.update([one.replace(b",", b"") for one in found if b"," in one])
+    text = _taken_apart(joined)
+    found = set(_WITH_ID_SIGN.findall(text))
+    if b"," in text:
+        found.update([one.replace(b",", b"") for one in found if b"," in one])
     return found
 
 
@@ -223,17 +235,16 @@ def form(word: bytes) -> bytes:
     return word.translate(_FORM)
 
 
-def forms(words: bytes) -> set[bytes]:
+def forms(words: Iterable[bytes]) -> set[bytes]:
     """Return the forms of folded words that have letters and at least two digits, as ids have."""
-    found = set(words.translate(_FORM).split())
-    return {one for one in found if len(one) >= _SHORTEST_FORM and one.count(b"0") > 1 and b"a" in one}
+    return set(_FORM_OF_ID.findall(b" ".join((b"", *words)).translate(_FORM)))
 
 
 def spelled(content: bytes) -> set[bytes]:
     """Return what people may mean by neighbouring short words of which one has a digit: `hat 765` is `hat765`."""
     found: set[bytes] = set()
-    parts = [part for part in _BREAKS.split(content) if _DIGIT.search(part) is not None]
-    for run in chain.from_iterable(map(_SHORT_WORDS.findall, parts)):
+    parts = filter(_DIGIT.search, content.translate(_AT_BREAKS).split(b"\n"))
+    for run in _SHORT_WORDS.findall(b"\n".join(parts)):
         words = re.findall(rb"[a-z0-9]+", run)
         found.update([b"".join(words[start : start + size]) for start in range(len(words)) for size in (2, 3)])
         found.add(b"".join([word for word in words if len(word) == 1]))

@@ -146,11 +146,14 @@ def _names_id(name: str) -> bool:
 def is_client_key(value: Value) -> bool:
     """Return whether a value is a key that the client makes up: a random text under a name such as `client_token`."""
     text = value.content
-    if not isinstance(text, str) or len(text) > _LONGEST_NAME:
+    if not isinstance(text, str) or len(text) > _LONGEST_NAME or not _names_client_key(value.name[-_LONGEST_ARGUMENT:]):
         return False
-    if _UUID_FORM.fullmatch(text) is None and _RANDOM_FORM.fullmatch(text) is None:
-        return False
-    return _CLIENT_KEY_NAME.search(_CAMEL.sub("_", value.name[-_LONGEST_ARGUMENT:]).lower()) is not None
+    return _UUID_FORM.fullmatch(text) is not None or _RANDOM_FORM.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _names_client_key(name: str) -> bool:
+    return _CLIENT_KEY_NAME.search(_CAMEL.sub("_", name).lower()) is not None
 
 
 def _is_id_by_form(text: str) -> bool:
@@ -160,20 +163,23 @@ def _is_id_by_form(text: str) -> bool:
     return sum(map(str.isdigit, text)) >= _FEWEST_ID_DIGITS and any(map(str.isalpha, text))
 
 
-def origin(value: Value, tool: str, seen: Seen, *, is_whole: bool = False) -> Origin:
-    """Return where a value comes from; `None` when it had not been seen. With `is_whole`, a piece of a short code is not the code."""
-    content = value.content
+def origin(value: Value, tool: str, seen: Seen, *, named: bool | None = None, is_whole: bool = False) -> Origin:
+    """Return where a value comes from; `None` when it had not been seen.
+
+    `named` is whether it is an id, where the caller knows. With `is_whole`, a piece of a short code is not the code.
+    """
+    content, named = value.content, is_id(value) if named is None else named
     if isinstance(content, str):
         # Most ids occur literally in an earlier text: nothing else is folded or matched for them.
-        if _PLAIN_ID.fullmatch(content) is not None and is_id(value):
+        if named and _PLAIN_ID.fullmatch(content) is not None:
             source = seen.word(content.lower().encode(), tool)
             if source is not None:
                 return source
-        return _source_of_text(value, content.strip(), tool, seen, is_whole=is_whole)
+        return _source_of_text(value.name, content.strip(), tool, seen, named=named, is_whole=is_whole)
     if -10 < content < 10 and content == int(content):
         # Counts, positions and switches: any conversation has them.
         return "free"
-    return _source_of_number(content, tool, seen, may_compute=not is_id(value))
+    return _source_of_number(content, tool, seen, may_compute=not named)
 
 
 def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: bool) -> Source | None:
@@ -192,10 +198,9 @@ def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: boo
     return source
 
 
-def _source_of_text(value: Value, text: str, tool: str, seen: Seen, *, is_whole: bool) -> Origin:
-    names_thing = is_id(value)
+def _source_of_text(name: str, text: str, tool: str, seen: Seen, *, named: bool, is_whole: bool) -> Origin:
     has_digits = not text.isalpha() and any(map(str.isdigit, text))
-    if not (has_digits or names_thing or "@" in text or _PERSON_NAME.search(value.name)):
+    if not (has_digits or named or "@" in text or _PERSON_NAME.search(name)):
         # Other words an agent may choose freely.
         return "free"
     if len(text) <= _LONGEST_CODE and not has_digits:
@@ -214,19 +219,19 @@ def _source_of_text(value: Value, text: str, tool: str, seen: Seen, *, is_whole:
                 return None
             source = source or found
         return source or "free"
-    if len(text) <= _LONGEST_LABEL and not names_thing:
+    if len(text) <= _LONGEST_LABEL and not named:
         return "free"
     joined = value_forms.word(text)
     if joined is not None and (source := seen.word(joined, tool)) is not None:
         return source
-    return _source_of_form(value, text, tool, seen, is_whole=is_whole)
-
-
-def _source_of_form(value: Value, text: str, tool: str, seen: Seen, *, is_whole: bool) -> Origin:
-    """Look for a text that does not occur as it is."""
-    if is_id(value):
+    if named:
         return _source_of_id(text, tool, seen)
-    if _PHONE_NAME.search(value.name[:_LONGEST_ARGUMENT]) or _PHONE_SHAPE.fullmatch(text):
+    return _source_of_form(name, text, tool, seen, is_whole=is_whole)
+
+
+def _source_of_form(name: str, text: str, tool: str, seen: Seen, *, is_whole: bool) -> Origin:
+    """Look for a text that is no id and does not occur as it is."""
+    if _PHONE_NAME.search(name[:_LONGEST_ARGUMENT]) or _PHONE_SHAPE.fullmatch(text):
         digits = value_forms.digits_of(text.encode("utf-8", "replace"))
         if len(digits) < _FEWEST_PHONE_DIGITS:
             return "free"

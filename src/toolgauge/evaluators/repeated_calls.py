@@ -5,7 +5,7 @@ anything wrong with it. `one_effect` covers the whole conversation, also where a
 """
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, ClassVar
 
@@ -73,8 +73,8 @@ class RepeatedCalls(FactsEvaluator):
     # How many identical calls after an error or a message of the user do not count as repeats yet.
     retries: Annotated[int, Field(ge=0, le=100)] = 1
 
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome a call."""
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome a call."""
         trajectory = facts.trajectory
 
         def is_judged(call: ToolCall) -> bool:
@@ -82,8 +82,7 @@ class RepeatedCalls(FactsEvaluator):
 
         calls = list(filter(is_judged, self.calls(trajectory)))
         if not calls:
-            yield None, nothing_to_judge(trajectory)
-            return
+            return [(None, nothing_to_judge(trajectory))]
         made: Sequence[ToolCall] = trajectory.calls
         if self.failed_calls != "count":
             made = [call for call in made if not call.has_failed]
@@ -93,14 +92,16 @@ class RepeatedCalls(FactsEvaluator):
         if len(set(numbers.values())) < len(numbers):
             repeats = _Watch(trajectory, facts.kinds, self.retries).repeats(made, numbers)
         new = self._usual
+        outcomes: list[Judged] = []
         for call in calls:
-            unseen = None if call.order in numbers else unseen_arguments(call)
-            if unseen is not None:
-                yield call, unseen
-            elif call.order in repeats:
-                yield call, _outcome(call, repeats[call.order])
-            else:
-                yield call, new.get(call.name) or new.keep(call.name, Scored(1.0, f"{shown(call.name)} {_UNREPEATED}"))
+            outcome = None if call.order in numbers else unseen_arguments(call)
+            if outcome is None and call.order in repeats:
+                outcome = _outcome(call, repeats[call.order])
+            elif outcome is None:
+                usual = new.get(call.name)
+                outcome = usual or new.keep(call.name, Scored(1.0, f"{shown(call.name)} {_UNREPEATED}"))
+            outcomes.append((call, outcome))
+        return outcomes
 
     def while_open(self, call: OpenCall) -> str | None:
         """Return a failure from the tenth identical call on."""
@@ -312,8 +313,12 @@ class OneEffect(FactsEvaluator):
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, earlier_traces=True)
 
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome for each act."""
+    def without_calls(self) -> Outcome:
+        """Return that there is no act."""
+        return _NO_ACT
+
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome for each act."""
         trajectory = facts.trajectory
         earlier = trajectory.earlier
         remembered, texts = (b"", ()) if earlier is None else (earlier.effects, earlier.user_texts)
@@ -321,20 +326,18 @@ class OneEffect(FactsEvaluator):
         for call in self.calls(trajectory):
             if effects.is_act(call, facts, is_named=bool(self.tools)):
                 acts.add(call.order)
-        is_any = False
+        outcomes: list[Judged] = []
         if acts or remembered:
             conversation = _Conversation(facts, Effects(remembered, texts))
             for call in trajectory.calls:
                 outcome = conversation.outcome(call) if call.order in acts else conversation.take_back(call)
                 if outcome is not None:
-                    is_any = True
                     if outcome is _NEW:
                         new = Scored(1.0, f"{shown(call.name)} {_NEW.explanation}")
                         outcome = self._usual.get(call.name) or self._usual.keep(call.name, new)
-                    yield call, outcome
+                    outcomes.append((call, outcome))
             facts.effects = conversation.remembered()
-        if not is_any:
-            yield None, nothing_to_judge(trajectory) if trajectory.hidden_turns else _NO_ACT
+        return outcomes or [(None, nothing_to_judge(trajectory) if trajectory.hidden_turns else _NO_ACT)]
 
     def while_open(self, call: OpenCall) -> str | None:
         """Return a failure from the third equal act on: the second may be what the user wants."""

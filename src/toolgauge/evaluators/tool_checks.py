@@ -211,12 +211,13 @@ class ToolSuccess(FactsEvaluator):
         # One of the calls that were not seen may have made a failure good.
         return Needs(reference="none", recent_offer=True, whole=self.retries == "ignore", code=True, binary=True)
 
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome a call."""
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome a call."""
         found, trajectory = facts.error_texts, facts.trajectory
         calls = self.calls(found.trajectory)
         if not calls:
-            yield None, nothing_to_judge(trajectory)
+            return [(None, nothing_to_judge(trajectory))]
+        outcomes: list[Judged] = []
         recorded = {} if found.trajectory is trajectory else {call.order: call for call in trajectory.calls}
         may_recover = self.retries == "ignore" and bool(facts.without_effect)
         recovered = facts.made_good(calls) if may_recover else {}
@@ -230,7 +231,8 @@ class ToolSuccess(FactsEvaluator):
                 continue
             is_marked = order in recoveries or order in found.shown
             if call.error is None and call.state == "executed" and not is_marked:
-                yield recorded.get(order, call), succeeded.get(call.name) or succeeded.keep(call.name, _success(call))
+                usual = succeeded.get(call.name) or succeeded.keep(call.name, _success(call))
+                outcomes.append((recorded.get(order, call), usual))
                 continue
             outcome = _success(call)
             if isinstance(outcome, Scored) and order in recoveries:
@@ -242,7 +244,8 @@ class ToolSuccess(FactsEvaluator):
                 # Rule: a single error text, or one of a tool that worked in the run, is shown and fails nothing.
                 explanation = f"{outcome.explanation}; its answer reads like an error"
                 outcome = replace(outcome, explanation=explanation, parts={"error_text": 1})
-            yield recorded.get(order, call), outcome
+            outcomes.append((recorded.get(order, call), outcome))
+        return outcomes
 
 
 def _success(call: ToolCall) -> Outcome:
@@ -285,6 +288,10 @@ class ToolContract(FactsEvaluator):
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, contracts=True)
     judges_every_answer: ClassVar[bool] = True
 
+    def without_calls(self) -> Outcome:
+        """Return that no contract judges a call."""
+        return _NO_CONTRACT
+
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each call that a contract judges."""
         contracts = [(call, facts.kinds.of(call.name)) for call in self.calls(facts.trajectory)]
@@ -296,8 +303,10 @@ class ToolContract(FactsEvaluator):
                 is_any = True
                 yield call, joined(call, verdicts, "clauses")
         if not is_any:
-            nothing = NotEvaluated(reason="no_calls", explanation="no contract judges a call")
-            yield None, hidden_calls(facts.trajectory) if facts.trajectory.hidden_turns else nothing
+            yield None, hidden_calls(facts.trajectory) if facts.trajectory.hidden_turns else _NO_CONTRACT
+
+
+_NO_CONTRACT = NotEvaluated(reason="no_calls", explanation="no contract judges a call")
 
 
 class _Review:

@@ -155,12 +155,13 @@ class Result(Struct, frozen=True, gc=False):
     version: str
     level: Level
     enforce: Enforce
-    target: SpanRef | None
-    call: ToolCall | None
     outcome: Outcome
     is_binary: bool = False
     can_fail: bool = True
     finding: "Finding | None" = None
+    # Last, so that all before them is prepared once for many.
+    target: SpanRef | None = None
+    call: ToolCall | None = None
 
 
 class Finding(Struct, frozen=True, eq=False, gc=False):

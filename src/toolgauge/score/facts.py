@@ -1,9 +1,9 @@
 """Facts about one trajectory that several evaluators need, each found once."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects
+from toolgauge.model.outcomes import Level, Outcome
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory, made_good
 from toolgauge.score.contracts import BY_NAME, ToolKinds
@@ -19,7 +20,7 @@ from toolgauge.score.error_texts import ErrorTexts, with_error_texts
 from toolgauge.score.final_answers import LONGEST_ANSWER, answers
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
-from toolgauge.score.selection import CallSelection, has_taken_effect, readable_arguments
+from toolgauge.score.selection import NO_CALLS, CallSelection, has_taken_effect, readable_arguments
 from toolgauge.score.tool_offers import RunOffers
 
 EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
@@ -91,17 +92,31 @@ class Facts(Struct, dict=True, eq=False):
         return RunOffers(self.trajectory)
 
 
-class FactsEvaluator(CallSelection):
-    """An evaluator that needs no reference. All evaluators share the scorer's facts."""
+class TakesFacts:
+    """An evaluator of ours that needs no reference. All of them share the scorer's facts."""
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield outcomes."""
-        return self.outcomes(Facts(trajectory))
+        return iter(self.outcomes(Facts(trajectory)))
 
     @abstractmethod
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield outcomes about the trajectory."""
+    def outcomes(self, facts: Facts) -> Iterable[Judged]:
+        """Yield or return outcomes about the trajectory."""
         ...
+
+    def without_calls(self) -> Outcome | None:
+        """Return the outcome of every trajectory without calls, made or hidden; `None` where more decides it."""
+        return None
+
+
+class FactsEvaluator(TakesFacts, CallSelection):
+    """Such an evaluator that selects calls."""
+
+    level: ClassVar[Level]
+
+    def without_calls(self) -> Outcome | None:
+        """Return that there is nothing to judge, for evaluators of calls."""
+        return NO_CALLS if self.level == "call" else None
 
 
 class EarlierTracesEvaluator(FactsEvaluator):

@@ -72,10 +72,6 @@ class GroundedArguments(EarlierTracesEvaluator):
     def _exempt_globs(self) -> Globs:
         return Globs(self.exempt)
 
-    def without_calls(self) -> Outcome | None:
-        """Return that there is nothing to judge; texts that every agent knows are remembered."""
-        return None if self.known else super().without_calls()
-
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each call that has values to look for."""
         trajectory = self.as_seen(facts.trajectory)

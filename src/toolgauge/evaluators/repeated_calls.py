@@ -75,10 +75,12 @@ class RepeatedCalls(FactsEvaluator):
 
     def outcomes(self, facts: Facts) -> list[Judged]:
         """Return one outcome a call."""
-        trajectory = facts.trajectory
+        trajectory, may_repeat = facts.trajectory, facts.kinds.may_repeat
+        writing = trajectory.writing_tools
 
         def is_judged(call: ToolCall) -> bool:
-            return not (facts.kinds.may_repeat(call.name) or (has_taken_effect(call) and is_act(call, facts)))
+            is_done = call.name in writing and has_taken_effect(call) and is_act(call, facts)
+            return not (is_done or may_repeat(call.name))
 
         calls = list(filter(is_judged, self.calls(trajectory)))
         if not calls:
@@ -94,13 +96,10 @@ class RepeatedCalls(FactsEvaluator):
         new = self._usual
         outcomes: list[Judged] = []
         for call in calls:
+            repeat = repeats.get(call.order)
             outcome = None if call.order in numbers else unseen_arguments(call)
-            if outcome is None and call.order in repeats:
-                outcome = _outcome(call, repeats[call.order])
-            elif outcome is None:
-                usual = new.get(call.name)
-                outcome = usual or new.keep(call.name, Scored(1.0, f"{shown(call.name)} {_UNREPEATED}"))
-            outcomes.append((call, outcome))
+            outcome = outcome or (new.get(call.name) if repeat is None else _outcome(call, repeat))
+            outcomes.append((call, outcome or new.keep(call.name, Scored(1.0, f"{shown(call.name)} {_UNREPEATED}"))))
         return outcomes
 
     def while_open(self, call: OpenCall) -> str | None:
@@ -295,6 +294,9 @@ _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
 _MAX_DIFFERENCES = 5
 # From so many equal acts on, messages of the user in between do not matter.
 _CERTAIN = 3
+_NO_ACT = NotEvaluated(
+    reason="no_calls", explanation="no act to judge: no call of a tool that does something once more"
+)
 
 
 class OneEffect(FactsEvaluator):
@@ -312,20 +314,16 @@ class OneEffect(FactsEvaluator):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, earlier_traces=True)
-
-    def without_calls(self) -> Outcome:
-        """Return that there is no act."""
-        return _NO_ACT
+    without_calls: ClassVar[Outcome | None] = _NO_ACT
 
     def outcomes(self, facts: Facts) -> list[Judged]:
         """Return one outcome for each act."""
         trajectory = facts.trajectory
         earlier = trajectory.earlier
         remembered, texts = (b"", ()) if earlier is None else (earlier.effects, earlier.user_texts)
-        acts: set[int] = set()
-        for call in self.calls(trajectory):
-            if effects.is_act(call, facts, is_named=bool(self.tools)):
-                acts.add(call.order)
+        writing, is_named = trajectory.writing_tools, bool(self.tools)
+        calls = [call for call in self.calls(trajectory) if call.name in writing]
+        acts = {call.order for call in calls if effects.is_act(call, facts, is_named=is_named)}
         outcomes: list[Judged] = []
         if acts or remembered:
             conversation = _Conversation(facts, Effects(remembered, texts))
@@ -349,9 +347,6 @@ class OneEffect(FactsEvaluator):
         return f"{shown(call.name)} worked {call.effects} times with the same arguments"
 
 
-_NO_ACT = NotEvaluated(
-    reason="no_calls", explanation="no act to judge: no call of a tool that does something once more"
-)
 _NEW = Scored(1.0, "was not called with these arguments before")
 
 

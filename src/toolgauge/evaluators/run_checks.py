@@ -283,10 +283,6 @@ class Coverage(FactsEvaluator):
     level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="none")
 
-    def without_calls(self) -> Outcome:
-        """Return that there is nothing to judge."""
-        return NO_CALLS
-
     def outcomes(self, facts: Facts) -> list[Judged]:
         """Return one outcome for the trajectory."""
         trajectory = facts.trajectory
@@ -360,20 +356,18 @@ class RunCompleted(TakesFacts, BaseModel):
         unanswered = _unanswered(trajectory.calls)
         was_cut_short = trajectory.closed_because in CUT_SHORT
         endings: dict[SpanRef, Ending | None] = {}
-        failed: list[Run] = []
         for run in trajectory.runs:
-            if run.above is None:
-                is_whole = was_cut_short or run.ending is None
-                endings[run.span] = ending = None if is_whole else _ending(run, trajectory)
-                if run.error is not None or ending is not None:
-                    failed.append(run)
-        for run in failed:
+            if run.ending is not None and run.above is None and not was_cut_short:
+                endings[run.span] = _ending(run, trajectory)
+        for run in trajectory.runs:
+            if run.above is not None or (run.error is None and endings.get(run.span) is None):
+                continue
             # A run with a prompt is made good where the same agent later did the same run without an error.
             later = [one for one in trajectory.runs if one.above is None and one.start_ns >= run.end_ns]
-            good = [one for one in later if one.error is None and endings[one.span] is None and one.prompt is not None]
-            if any((one.agent, one.prompt) == (run.agent, run.prompt) for one in good):
+            good = [one for one in later if one.error is None and endings.get(one.span) is None]
+            if run.prompt is not None and any((one.agent, one.prompt) == (run.agent, run.prompt) for one in good):
                 continue
-            ending = endings[run.span]
+            ending = endings.get(run.span)
             explanation, differences = "" if ending is None else _ENDINGS[ending], ()
             if run.error is not None:
                 error, who = run.error, f"the run of {shown(run.agent)}" if run.agent else "the run"
@@ -443,6 +437,7 @@ class ToolUse(FactsEvaluator):
     judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, agent_run=True, binary=True)
+    without_calls: ClassVar[Outcome | None] = None
 
     def outcomes(self, facts: Facts) -> list[Judged]:
         """Return one outcome for the trajectory."""

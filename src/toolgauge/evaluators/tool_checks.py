@@ -223,16 +223,16 @@ class ToolSuccess(FactsEvaluator):
         recovered = facts.made_good(calls) if may_recover else {}
         repaired: Collection[int] = repaired_code(trajectory) if may_recover else ()
         recoveries: Mapping[int, int] = Counter([one.order for one in recovered.values()]) if recovered else {}
+        special = {*recovered, *repaired, *recoveries, *found.shown}
         # Most calls of a tool have the same outcome: one object a tool costs less to make, check and write.
         succeeded = self._usual
         for call in calls:
             order = call.order
-            if order in recovered or order in repaired:
-                continue
-            is_marked = order in recoveries or order in found.shown
-            if call.error is None and call.state == "executed" and not is_marked:
+            if call.error is None and call.state == "executed" and order not in special:
                 usual = succeeded.get(call.name) or succeeded.keep(call.name, _success(call))
                 outcomes.append((recorded.get(order, call), usual))
+                continue
+            if order in recovered or order in repaired:
                 continue
             outcome = _success(call)
             if isinstance(outcome, Scored) and order in recoveries:
@@ -240,7 +240,7 @@ class ToolSuccess(FactsEvaluator):
                 after = f", after {failures} failed {'call' if failures == 1 else 'calls'} of it"
                 explanation = outcome.explanation + after
                 outcome = replace(outcome, explanation=explanation, parts={"recovered_failures": failures})
-            elif isinstance(outcome, Scored) and is_marked:
+            elif isinstance(outcome, Scored) and order in special:
                 # Rule: a single error text, or one of a tool that worked in the run, is shown and fails nothing.
                 explanation = f"{outcome.explanation}; its answer reads like an error"
                 outcome = replace(outcome, explanation=explanation, parts={"error_text": 1})
@@ -286,11 +286,8 @@ class ToolContract(FactsEvaluator):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, contracts=True)
+    without_calls: ClassVar[Outcome | None] = None
     judges_every_answer: ClassVar[bool] = True
-
-    def without_calls(self) -> Outcome:
-        """Return that no contract judges a call."""
-        return _NO_CONTRACT
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each call that a contract judges."""
@@ -303,10 +300,8 @@ class ToolContract(FactsEvaluator):
                 is_any = True
                 yield call, joined(call, verdicts, "clauses")
         if not is_any:
-            yield None, hidden_calls(facts.trajectory) if facts.trajectory.hidden_turns else _NO_CONTRACT
-
-
-_NO_CONTRACT = NotEvaluated(reason="no_calls", explanation="no contract judges a call")
+            nothing = NotEvaluated(reason="no_calls", explanation="no contract judges a call")
+            yield None, hidden_calls(facts.trajectory) if facts.trajectory.hidden_turns else nothing
 
 
 class _Review:

@@ -222,7 +222,18 @@ _NOTHING = Contract()
 class ToolKinds:
     """The kinds of tools by their names: contracts decide first, else words."""
 
-    __slots__ = ("_entries", "_kind", "contracts", "has_failures", "judges", "may_repeat", "of", "pauses", "personal")
+    __slots__ = (
+        "_entries",
+        "_kind",
+        "contracts",
+        "has_failures",
+        "judges",
+        "may_repeat",
+        "of",
+        "pauses",
+        "personal",
+        "writes",
+    )
 
     def __init__(self, contracts: Mapping[str, Contract] | None = None) -> None:
         self.contracts: Mapping[str, Contract] = contracts or {}
@@ -237,7 +248,7 @@ class ToolKinds:
         # Agents call the same few tools again and again.
         known = lru_cache(maxsize=MAX_KNOWN)
         self.of, self._kind = known(self._merged), known(self._decided)
-        self.pauses, self.may_repeat = known(self._pauses), known(self._may_repeat)
+        self.pauses, self.may_repeat, self.writes = known(self._pauses), known(self._may_repeat), known(self._writes)
 
     def _merged(self, name: str) -> Contract:
         """Return the contract of a tool."""
@@ -246,17 +257,13 @@ class ToolKinds:
             return found[0] if found else _NOTHING
         return Contract.model_construct(**{key: value for one in found for key, value in one if value is not None})
 
-    def writes(self, name: str) -> bool:
+    def _writes(self, name: str) -> bool:
         """Return whether the tool changes state."""
         return self._kind(name) == "writes"
 
     def writing(self, names: Iterable[str]) -> frozenset[str]:
         """Return the tools that change state. All on offer are asked for with each trajectory."""
-        found: set[str] = set()
-        for name in names:
-            if self._kind(name) == "writes":
-                found.add(name)
-        return frozenset(found)
+        return frozenset(filter(self.writes, names))
 
     def is_neutral(self, name: str) -> bool:
         """Return whether the tool hands over, answers or thinks."""

@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolgauge.model.errors import EvaluationError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Judged, JudgeEvaluator
@@ -123,6 +124,7 @@ _ROUNDING = 1e-9
 _MAX_KNOWN = 256
 _LONGEST_KNOWN = 200
 OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
+NO_SCORE = "the evaluator gave a score that is not a number from 0 to 1"
 
 
 # Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
@@ -148,11 +150,13 @@ class Makes(dict[int, MakeResult]):
         return partial(Result, *self._names, outcome, binary, fails, finding_of(self._rule, outcome))
 
     def of(self, outcome: Outcome) -> MakeResult:
-        """Return what makes results of an outcome of the evaluator, which was found right; a score passed or not."""
+        """Return what makes results of a sound outcome of the evaluator; a score passed or not."""
         marked, may_keep = outcome, True
         if isinstance(outcome, Scored):
             # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.
             value = float(outcome.value) or 0.0
+            if not value <= 1 or value < 0:
+                raise EvaluationError("invalid_outcome", NO_SCORE)
             passed = outcome.is_exempt or value >= self._least
             # Not the evaluator's own parts where they are empty: it might fill them later, and nobody would check them.
             parts = outcome.parts or {}
@@ -187,13 +191,11 @@ class Registered(Struct, frozen=True):
     service: Globs | None
     agent: Globs | None
     case: Globs | None
-    # It has no condition beside its scope and the runs that it needs.
-    is_for_all: bool
     needs: Needs
     # Its evaluator judges trajectories of which no span is missing, and no calls alone.
     needs_whole: bool
-    # Its evaluator gets to see each of these as it is, and nothing else.
-    sees_all: bool
+    # Nothing but the scope and the runs selects its trajectories; its evaluator sees each as it is, and nothing else.
+    is_plain: bool
     makes: Makes
 
 
@@ -211,9 +213,8 @@ def register(criterion: Criterion) -> Registered:
     needs = needs_of(evaluator)
     own = evaluator if isinstance(evaluator, TakesFacts) else None
     makes = Makes(criterion, keeps_parts=own is not None)
-    is_for_all = when.service is None and when.agent is None and when.case is None and not when.attributes
-    sees_all = criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference)
-    nothing = own.without_calls() if own is not None and is_for_all and sees_all else None
+    is_plain = when == When() and criterion.sample >= 1 and isinstance(criterion.reference, NoReference)
+    nothing = own.without_calls if own is not None and is_plain else None
     return Registered(
         criterion,
         evaluator=None if asks else evaluator,
@@ -223,32 +224,22 @@ def register(criterion: Criterion) -> Registered:
         service=None if when.service is None else Globs((when.service,)),
         agent=None if when.agent is None else Globs((when.agent,)),
         case=None if when.case is None else Globs((when.case,)),
-        is_for_all=is_for_all,
         needs=needs,
         needs_whole=asks or evaluator.level != "call" or needs.whole,
-        sees_all=sees_all,
+        is_plain=is_plain,
         makes=makes,
     )
 
 
 def applies(registered: Registered, trajectory: Trajectory) -> bool:
     """Return whether the criterion is for this trajectory."""
-    return is_for_kind(registered, trajectory) and (registered.is_for_all or is_meant(registered, trajectory))
-
-
-def is_for_kind(registered: Registered, trajectory: Trajectory) -> bool:
-    """Return whether the criterion is for trajectories of this scope and with such runs."""
-    scope = registered.criterion.scope
-    # A trace without a conversation id is a conversation of its own.
-    is_in_scope = scope == trajectory.scope or (scope != "trace" and trajectory.conversation_id is None)
-    return is_in_scope and (not registered.needs.agent_run or trajectory.has_agent_run)
-
-
-def is_meant(registered: Registered, trajectory: Trajectory) -> bool:
-    """Return whether the trajectory fulfils the conditions of the criterion."""
     criterion = registered.criterion
+    # A trace without a conversation id is a conversation of its own.
+    if criterion.scope != trajectory.scope and (criterion.scope == "trace" or trajectory.conversation_id is not None):
+        return False
     return (
-        (registered.service is None or registered.service.match(trajectory.service or ""))
+        (not registered.needs.agent_run or trajectory.has_agent_run)
+        and (registered.service is None or registered.service.match(trajectory.service or ""))
         and (registered.agent is None or any(registered.agent.match(name) for name in trajectory.agents))
         and (
             registered.case is None
@@ -271,7 +262,7 @@ def attribute_keys(criterion: Criterion) -> Iterator[str]:
 
 def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) -> Seen | NotEvaluated:
     """Narrow the trajectory to the part that the criterion judges, or return why it judges nothing."""
-    if registered.sees_all:
+    if registered.is_plain:
         return Seen(_seen_code(registered, trajectory, None) if trajectory.code_steps else trajectory, None)
     criterion = registered.criterion
     if (outside := outside_sample(criterion, trajectory)) is not None:
@@ -312,16 +303,12 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
 
 def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
     """Fill in which of the called tools hand over, answer or think, and which of them carry the structured answer."""
-    taken = set(answering_tools(trajectory))
-    answers, neutral = set[str](), set[str]()
-    for name in set(map(_NAME, trajectory.calls)):
-        if kinds.gives_answers(name, was_taken=name in taken):
-            answers.add(name)
-        elif kinds.is_neutral(name):
-            neutral.add(name)
-    if not answers and not neutral:
+    if not trajectory.calls:
         return trajectory
-    return replace(trajectory, neutral_tools=frozenset(answers | neutral), answer_tools=frozenset(answers))
+    taken, names = set(answering_tools(trajectory)), set(map(_NAME, trajectory.calls))
+    answers = frozenset([name for name in names if kinds.gives_answers(name, was_taken=name in taken)])
+    neutral = answers.union([name for name in names if kinds.is_neutral(name)])
+    return replace(trajectory, neutral_tools=neutral, answer_tools=answers) if neutral else trajectory
 
 
 def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expected | None) -> Trajectory:

@@ -7,6 +7,7 @@ have a deadline of their own (`service/plug_in_evaluators.py`).
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import islice
 from pathlib import PurePath
 from traceback import walk_tb
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.errors import EvaluationError, is_interrupt
 from toolgauge.model.expected import Expected
-from toolgauge.model.judging import Answers, Inquiry, Judged
+from toolgauge.model.judging import Answers, Inquiry
 from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Result, Scored, Side
@@ -25,6 +26,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import (
+    NO_SCORE,
     OUTCOMES,
     Criterion,
     MakeResult,
@@ -33,8 +35,6 @@ from toolgauge.score.criterion import (
     Seen,
     applies,
     attribute_keys,
-    is_for_kind,
-    is_meant,
     outside_sample,
     register,
     seen_by,
@@ -75,10 +75,12 @@ class Scorer:
         registered = tuple(map(register, criteria))
         self.criteria = tuple(criteria)
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
+        if around is not None:
+            self._scoring = tuple(replace(one, without_calls=None) for one in self._scoring)
         self._asking = tuple(one for one in registered if one.judge is not None)
         self._asking_by_name = {one.criterion.name: one for one in self._asking}
         self.kinds = kinds
-        self._around = around
+        self._evaluated = _evaluated if around is None else partial(_measured, around)
         # The criteria for a kind of trajectory; with what makes their result, where that is always the same.
         self._plans: dict[tuple[TrajectoryScope, bool, bool, bool], list[tuple[Registered, MakeResult | None]]] = {}
         # What the agent had seen, and the effects of its calls, of the trajectory scored last; `None` where no criterion asked for it.
@@ -87,7 +89,6 @@ class Scorer:
         # How many results of the trajectory scored last read like errors, by whether their calls failed for it. A call of a
         # conversation counts once, with its trace unless only conversations are judged.
         self.reported_errors: Mapping[str, int] = {}
-        self._has_counted = False
         self._counts_in = next((one.scope for one in criteria if one.evaluator_name == "tool_success"), "trace")
         self._expected_values = ExpectedValues()
         self._recent_offers = RecentOffers()
@@ -115,22 +116,23 @@ class Scorer:
         incomplete = trajectory.incomplete
         # The outcome of all evaluators that judge an incomplete trajectory as a whole.
         half = None if incomplete is None else NotEvaluated(reason=lacking, explanation=incomplete)
-        facts = own_facts = Facts(completed, self.kinds)
-        if completed is not trajectory:
-            own_facts = Facts(trajectory, self.kinds)
+        facts = Facts(completed, self.kinds)
+        own_facts = facts if completed is trajectory else Facts(trajectory, self.kinds)
         results: list[Result] = []
+        is_narrowed = half is not None or bool(trajectory.code_steps)
+        root = trajectory.root
         for registered, make in self._plan(trajectory):
             if make is not None:
-                results.append(make(trajectory.root))
-            elif registered.is_for_all or is_meant(registered, trajectory):
-                shown = facts if registered.needs.recent_offer else own_facts
-                results += self._results(registered, shown, conversation, half)
+                results.append(make(root))
+                continue
+            shown = facts if registered.needs.recent_offer else own_facts
+            if registered.is_plain and not is_narrowed:
+                results += self._evaluated(registered, shown, None)
+            elif applies(registered, trajectory):
+                results += self._narrowed(registered, shown, conversation, half)
         self.seen, self.effects = facts.seen, facts.effects
         is_counted = trajectory.scope == self._counts_in and "error_texts" in vars(facts)
-        # None are told once, so that counters begin at 0.
-        is_told = is_counted and (not self._has_counted or facts.error_texts.kinds)
-        self.reported_errors = facts.error_texts.outcomes if is_told else {}
-        self._has_counted |= is_counted
+        self.reported_errors = facts.error_texts.outcomes if is_counted else {}
         return tuple(results)
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
@@ -168,9 +170,20 @@ class Scorer:
     def judged(self, answers: Answers) -> tuple[Result, ...]:
         """Make results of the answers to inquiries; their outcomes are checked like all others."""
         results: list[Result] = []
+        root = answers.trajectory.root
         for inquiry, judged in answers.answers:
             asked = inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion]
-            results += _results_of(asked, judged, inquiry.trajectory.calls, answers.trajectory.root)
+            level, makes = asked.criterion.evaluator.level, asked.makes
+            checker = Checker(makes, level, inquiry.trajectory.calls)
+            for call, outcome in judged or ((None, silence(level)),):
+                try:
+                    results.append(checker.result(call, outcome, root))
+                except EvaluationError as error:
+                    results.append(makes.made(raised(error, __file__))(root))
+                except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
+                    fault = Errored(error_type=type(error).__name__, message="the outcome could not be checked")
+                    results.append(makes.made(fault)(root))
+                    break
         return tuple(results)
 
     def _unscored(self, trajectory: Trajectory, reason: Reason, explanation: str) -> tuple[Result, ...]:
@@ -182,41 +195,35 @@ class Scorer:
         )
 
     def _plan(self, trajectory: Trajectory) -> list[tuple[Registered, MakeResult | None]]:
-        """Return the criteria for such trajectories."""
+        """Return the criteria that may be for such trajectories."""
         earlier = trajectory.earlier
         # What earlier traces did is remembered further.
         has_calls = bool(trajectory.calls or trajectory.hidden_turns or (earlier is not None and earlier.effects))
-        is_entered = has_calls or trajectory.incomplete is not None or self._around is not None
+        is_entered = has_calls or trajectory.incomplete is not None
         kind = trajectory.scope, trajectory.conversation_id is None, trajectory.has_agent_run, is_entered
         if (plan := self._plans.get(kind)) is not None:
             return plan
-        criteria = [one for one in self._scoring if is_for_kind(one, trajectory)]
+        criteria = [one for one in self._scoring if not one.is_plain or applies(one, trajectory)]
         self._plans[kind] = [(one, None if is_entered else one.without_calls) for one in criteria]
         # The first of a kind is looked at in full: what evaluators count begins at 0.
         return [(one, None) for one in criteria]
 
-    def _results(
+    def _narrowed(
         self, registered: Registered, facts: Facts, conversation: Conversation, half: NotEvaluated | None
     ) -> list[Result]:
-        trajectory, expected, makes = facts.trajectory, None, registered.makes
-        if half is not None or trajectory.code_steps or not registered.sees_all:
-            seen = seen_by(registered, trajectory, self.kinds)
-            if not isinstance(seen, Seen):
-                return [makes.made(seen)(trajectory.root)]
-            shown, expected = seen.trajectory, seen.expected
-            if half is not None:
-                # Without the tool's span nobody knows what became of a call, without the model's with which arguments it was
-                # made; and without an id, whether both are of the same call.
-                calls = () if registered.needs_whole else tuple([one for one in shown.calls if one.is_joined_by_id])
-                if not calls:
-                    return [makes.made(half)(trajectory.root)]
-                shown = replace(shown, calls=calls)
-            facts = facts if shown is trajectory else Facts(shown, self.kinds)
-        if self._around is None:
-            results = _evaluated(registered, facts, expected)
-        else:
-            with self._around(registered.criterion, trajectory):
-                results = _evaluated(registered, facts, expected)
+        trajectory, makes = facts.trajectory, registered.makes
+        seen = seen_by(registered, trajectory, self.kinds)
+        if not isinstance(seen, Seen):
+            return [makes.made(seen)(trajectory.root)]
+        shown, expected = seen.trajectory, seen.expected
+        if half is not None:
+            # Without the tool's span nobody knows what became of a call, without the model's with which arguments it was
+            # made; and without an id, whether both are of the same call.
+            calls = () if registered.needs_whole else tuple([one for one in shown.calls if one.is_joined_by_id])
+            if not calls:
+                return [makes.made(half)(trajectory.root)]
+            shown = replace(shown, calls=calls)
+        results = self._evaluated(registered, facts if shown is trajectory else Facts(shown, self.kinds), expected)
         if half is not None:
             # Its missing part may be in the other half.
             return [
@@ -226,47 +233,32 @@ class Scorer:
         return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
 
 
+def _measured(around: Around, registered: Registered, facts: Facts, expected: Expected | None) -> list[Result]:
+    with around(registered.criterion, facts.trajectory):
+        return _evaluated(registered, facts, expected)
+
+
 def _evaluated(registered: Registered, facts: Facts, expected: Expected | None) -> list[Result]:
     """Make results up to the first outcome that is wrong, or up to an exception, in place of which there is an error."""
-    makes, trajectory, evaluator = registered.makes, facts.trajectory, registered.evaluator
-    root, known, results = trajectory.root, makes.get, list[Result]()
+    makes, root, outcomes = registered.makes, facts.trajectory.root, registered.outcomes
+    results: list[Result] = []
     try:
-        if registered.outcomes is not None:
-            for call, outcome in registered.outcomes(facts):
-                make = known(id(outcome)) or checked(makes, outcome)
+        if outcomes is not None:
+            for call, outcome in outcomes(facts):
+                make = makes.get(id(outcome)) or makes.of(outcome)
                 results.append(make(root) if call is None else make(call.span, call))
-        elif evaluator is not None:
-            checker = Checker(makes, evaluator.level, trajectory.calls)
-            for evaluation in evaluator.evaluate(trajectory, expected):
+        elif registered.evaluator is not None:
+            checker = Checker(makes, registered.evaluator.level, facts.trajectory.calls)
+            for evaluation in registered.evaluator.evaluate(facts.trajectory, expected):
                 # Older plug-ins yield `None` between outcomes.
                 if evaluation is not None:
                     call, outcome = evaluation
                     results.append(checker.result(call, outcome, root))
-    except EvaluationError as error:
-        results.append(makes.made(Errored(error_type=error.error_type, message=error.message))(root))
     except BaseException as error:
         if is_interrupt(error):
             raise
         results.append(makes.made(raised(error, __file__))(root))
     return results or [makes.made(silence(registered.criterion.evaluator.level))(root)]
-
-
-def _results_of(
-    asked: Registered, judged: Sequence[Judged], calls: tuple[ToolCall, ...], root: SpanRef | None
-) -> list[Result]:
-    """Make results of a judge's answers; each that is wrong becomes an error."""
-    level, makes = asked.criterion.evaluator.level, asked.makes
-    checker, results = Checker(makes, level, calls), list[Result]()
-    for call, outcome in judged or ((None, silence(level)),):
-        try:
-            results.append(checker.result(call, outcome, root))
-        except EvaluationError as error:
-            results.append(makes.made(Errored(error_type=error.error_type, message=error.message))(root))
-        except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
-            message = "the outcome could not be checked"
-            results.append(makes.made(Errored(error_type=type(error).__name__, message=message))(root))
-            break
-    return results
 
 
 def _with_values_seen(result: Result, conversation: Conversation, expected: Expected) -> Result:
@@ -295,46 +287,26 @@ MAX_ENTRIES = 100
 class Checker:
     """Checks the outcomes of one evaluator for one trajectory, one after the other."""
 
-    __slots__ = ("_is_judged", "_left", "_level", "_makes", "_open")
-
     def __init__(self, makes: Makes, level: Level, calls: tuple[ToolCall, ...]) -> None:
-        self._makes = makes
-        self._level = level
-        # Each target is judged once, so a never-ending evaluator runs out of targets. Nearly all judge the calls in
-        # order: these are left, from the last to the next. `_open` holds the calls that were skipped.
-        self._left = [*calls[::-1]] if level == "call" else []
-        self._open: set[int] = set()
-        self._is_judged = False
+        self._makes, self._level = makes, level
+        # Each target is judged once, so a never-ending evaluator runs out of targets.
+        self._left: set[int | None] = {None, *(map(id, calls) if level == "call" else ())}
 
     def result(self, call: ToolCall | None, outcome: Outcome, root: SpanRef | None) -> Result:
         """Make a result. Raises `EvaluationError` when something is wrong with the outcome or its target."""
-        if call is None:
-            was_open, self._is_judged = not self._is_judged, True
-        else:
-            while self._left:
-                following = self._left.pop()
-                if following is call:
-                    was_open = True
-                    break
-                self._open.add(id(following))
-            else:
-                was_open = id(call) in self._open
-                self._open.discard(id(call))
-        if not was_open:
+        target = None if call is None else id(call)
+        if target not in self._left:
             raise EvaluationError("invalid_outcome", "the evaluator judged a call twice or one that is not there")
+        self._left.discard(target)
         if call is None and self._level == "call" and isinstance(outcome, Scored):
             message = "the evaluator scored the trajectory where it declares to score calls"
             raise EvaluationError("invalid_outcome", message)
-        make = self._makes.get(id(outcome)) or checked(self._makes, outcome)
+        make = self._makes.get(id(outcome))
+        if make is None:
+            if problem := problem_of(outcome):
+                raise EvaluationError("invalid_outcome", problem)
+            make = self._makes.of(outcome)
         return make(root) if call is None else make(call.span, call)
-
-
-def checked(makes: Makes, outcome: Outcome) -> MakeResult:
-    """Return what makes results of an outcome. Raises `EvaluationError` when something is wrong with it."""
-    problem = problem_of(outcome)
-    if problem:
-        raise EvaluationError("invalid_outcome", problem)
-    return makes.of(outcome)
 
 
 def silence(level: Level) -> Outcome:
@@ -349,6 +321,8 @@ def raised(error: BaseException, caller: str) -> Errored:
 
     The message of an exception may quote argument values: only its class is kept, and the innermost line in the evaluator's file.
     """
+    if isinstance(error, EvaluationError):
+        return Errored(error_type=error.error_type, message=error.message)
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     called = [(file, line) for file, line in frames if file != caller]
     lines = [line for file, line in called if file == called[0][0]]
@@ -362,7 +336,7 @@ def problem_of(outcome: object) -> str:
         case Scored():
             explanation, is_exempt = cast("tuple[object, object]", (outcome.explanation, outcome.is_exempt))
             if not _is_number(outcome.value) or not 0 <= outcome.value <= 1:
-                return "the evaluator gave a score that is not a number from 0 to 1"
+                return NO_SCORE
             if not isinstance(explanation, str) or not explanation:
                 return "the evaluator gave a score without an explanation"
             if not isinstance(is_exempt, bool):

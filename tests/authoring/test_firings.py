@@ -23,7 +23,7 @@ def scorecard(
         trace_id=trace(number), conversation_id=conversation, scope="conversation" if as_a_whole else "trace"
     )
     results = tuple(
-        Result(name, "0" * 12, "tool_success", "1", "call", "live", judged.root, None, outcome)
+        Result(name, "0" * 12, "tool_success", "1", "call", "live", outcome, target=judged.root)
         for name, outcome in outcomes
     )
     return Scorecard(trajectory=judged, results=results, scored_at_ns=1)

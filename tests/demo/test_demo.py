@@ -19,7 +19,8 @@ PASSED, FAILED = Scored(1.0, "fine", passed=True), Scored(0.0, "wrong", passed=F
 def scorecard(name: str, *outcomes: Outcome) -> Scorecard:
     call = sample_call(0, name)
     results = (
-        Result("lookups", "r1", "tool_success", "2", "call", "live", call.span, call, outcome) for outcome in outcomes
+        Result("lookups", "r1", "tool_success", "2", "call", "live", outcome, target=call.span, call=call)
+        for outcome in outcomes
     )
     trajectory = replace(sample_trajectory(call), service=name, agents=(name,))
     return Scorecard(trajectory=trajectory, results=tuple(results), scored_at_ns=0)

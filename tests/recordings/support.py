@@ -87,9 +87,9 @@ def scorecard(
             "1",
             level,
             "live",
-            None if call is None else call.span,
-            call,
             outcome,
+            target=None if call is None else call.span,
+            call=call,
         )
         for call, (_, outcome) in zip(calls, outcomes, strict=True)
     )

@@ -16,7 +16,9 @@ REDACTOR = Redactor(show_values=False)
 
 
 def result(outcome: Outcome, criterion: str = "refunds", *, can_fail: bool = True) -> Result:
-    return Result(criterion, "r1", "tool_success", "2", "call", "live", CALL.span, CALL, outcome, can_fail=can_fail)
+    return Result(
+        criterion, "r1", "tool_success", "2", "call", "live", outcome, can_fail=can_fail, target=CALL.span, call=CALL
+    )
 
 
 def scorecard(*outcomes: Outcome) -> Scorecard:

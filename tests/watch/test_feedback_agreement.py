@@ -25,7 +25,7 @@ class Compared:
     ) -> None:
         judged = trajectory(trace_id=trace(number), conversation_id=conversation)
         results = tuple(
-            Result("rule", "r1", "tool_success", "1", "call", "live", judged.root, None, outcome, can_fail=can_fail)
+            Result("rule", "r1", "tool_success", "1", "call", "live", outcome, can_fail=can_fail, target=judged.root)
             for outcome in outcomes
         )
         self.agreement.observe(Scorecard(trajectory=judged, results=results, scored_at_ns=at))

@@ -34,7 +34,6 @@ from toolgauge.report.findings import ResultSummary
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
-from toolgauge.score.scorer import nothing_around
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.service.pulled_verdicts import as_feedback, pull
@@ -70,7 +69,7 @@ class Firings(View):
             self.criteria,
             attributes=() if self._attribute is None else (self._attribute.name,),
             judging=self._judges,
-            around=self._stopwatch.measure if self.asked.cost else nothing_around,
+            around=self._stopwatch.measure if self.asked.cost else None,
             feedback=self._feedback,
         )
 

@@ -65,34 +65,32 @@ class ErrorHandling(FactsEvaluator):
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True)
 
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome for each failed call, and one for each that did not run."""
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome for each failed call, and one for each that did not run."""
         trajectory = facts.error_texts.trajectory
         calls = self.calls(trajectory)
         failed = [call for call in calls if call.has_failed] if facts.without_effect else []
         stopped = [call for call in calls if was_stopped(call)] if facts.without_effect else []
         if not failed and not stopped:
-            yield None, _NO_FAILURE if calls else nothing_to_judge(trajectory)
-            return
+            return [(None, _NO_FAILURE if calls else nothing_to_judge(trajectory))]
         recorded = {call.order: call for call in facts.trajectory.calls}
-        for call in stopped:
-            yield recorded[call.order], not_executed(call)
+        outcomes: list[Judged] = [(recorded[call.order], not_executed(call)) for call in stopped]
         successes = facts.made_good(trajectory.calls)
         later = _Later(trajectory, facts)
         for call in failed:
             success = successes.get(call.order)
             if call.name not in trajectory.writing_tools and later.report_on(call):
-                outcome = _scored("ignored", call, "and the answer reads as if it had worked")
-                yield recorded[call.order], outcome
-                continue
-            if success is None:
-                yield recorded[call.order], later.outcome(call)
-                continue
-            before, after = readable_arguments(call), readable_arguments(success)
-            is_fixed = before is not None and after is not None and canonical(before) != canonical(after)
-            how = "with other arguments" if is_fixed else "when it was called again"
-            outcome = _scored("fixed" if is_fixed else "retried", call, f"and worked {how} in call {success.order + 1}")
-            yield recorded[call.order], outcome
+                outcome: Outcome = _scored("ignored", call, "and the answer reads as if it had worked")
+            elif success is None:
+                outcome = later.outcome(call)
+            else:
+                before, after = readable_arguments(call), readable_arguments(success)
+                is_fixed = before is not None and after is not None and canonical(before) != canonical(after)
+                how = "with other arguments" if is_fixed else "when it was called again"
+                what = f"and worked {how} in call {success.order + 1}"
+                outcome = _scored("fixed" if is_fixed else "retried", call, what)
+            outcomes.append((recorded[call.order], outcome))
+        return outcomes
 
 
 def _values(call: ToolCall) -> dict[Hashable, Leaf]:

@@ -5,7 +5,7 @@ anything wrong with it. `one_effect` covers the whole conversation, also where a
 """
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, ClassVar
 
@@ -73,17 +73,18 @@ class RepeatedCalls(FactsEvaluator):
     # How many identical calls after an error or a message of the user do not count as repeats yet.
     retries: Annotated[int, Field(ge=0, le=100)] = 1
 
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome a call."""
-        trajectory = facts.trajectory
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome a call."""
+        trajectory, may_repeat = facts.trajectory, facts.kinds.may_repeat
+        writing = trajectory.writing_tools
 
         def is_judged(call: ToolCall) -> bool:
-            return not (facts.kinds.may_repeat(call.name) or (has_taken_effect(call) and is_act(call, facts)))
+            is_done = call.name in writing and has_taken_effect(call) and is_act(call, facts)
+            return not (is_done or may_repeat(call.name))
 
         calls = list(filter(is_judged, self.calls(trajectory)))
         if not calls:
-            yield None, nothing_to_judge(trajectory)
-            return
+            return [(None, nothing_to_judge(trajectory))]
         made: Sequence[ToolCall] = trajectory.calls
         if self.failed_calls != "count":
             made = [call for call in made if not call.has_failed]
@@ -93,14 +94,13 @@ class RepeatedCalls(FactsEvaluator):
         if len(set(numbers.values())) < len(numbers):
             repeats = _Watch(trajectory, facts.kinds, self.retries).repeats(made, numbers)
         new = self._usual
+        outcomes: list[Judged] = []
         for call in calls:
-            unseen = None if call.order in numbers else unseen_arguments(call)
-            if unseen is not None:
-                yield call, unseen
-            elif call.order in repeats:
-                yield call, _outcome(call, repeats[call.order])
-            else:
-                yield call, new.get(call.name) or new.keep(call.name, Scored(1.0, f"{shown(call.name)} {_UNREPEATED}"))
+            repeat = repeats.get(call.order)
+            outcome = None if call.order in numbers else unseen_arguments(call)
+            outcome = outcome or (new.get(call.name) if repeat is None else _outcome(call, repeat))
+            outcomes.append((call, outcome or new.keep(call.name, Scored(1.0, f"{shown(call.name)} {_UNREPEATED}"))))
+        return outcomes
 
     def while_open(self, call: OpenCall) -> str | None:
         """Return a failure from the tenth identical call on."""
@@ -294,6 +294,9 @@ _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
 _MAX_DIFFERENCES = 5
 # From so many equal acts on, messages of the user in between do not matter.
 _CERTAIN = 3
+_NO_ACT = NotEvaluated(
+    reason="no_calls", explanation="no act to judge: no call of a tool that does something once more"
+)
 
 
 class OneEffect(FactsEvaluator):
@@ -311,30 +314,28 @@ class OneEffect(FactsEvaluator):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, earlier_traces=True)
+    without_calls: ClassVar[Outcome | None] = _NO_ACT
 
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome for each act."""
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome for each act."""
         trajectory = facts.trajectory
         earlier = trajectory.earlier
         remembered, texts = (b"", ()) if earlier is None else (earlier.effects, earlier.user_texts)
-        acts: set[int] = set()
-        for call in self.calls(trajectory):
-            if effects.is_act(call, facts, is_named=bool(self.tools)):
-                acts.add(call.order)
-        is_any = False
+        writing, is_named = trajectory.writing_tools, bool(self.tools)
+        calls = [call for call in self.calls(trajectory) if call.name in writing]
+        acts = {call.order for call in calls if effects.is_act(call, facts, is_named=is_named)}
+        outcomes: list[Judged] = []
         if acts or remembered:
             conversation = _Conversation(facts, Effects(remembered, texts))
             for call in trajectory.calls:
                 outcome = conversation.outcome(call) if call.order in acts else conversation.take_back(call)
                 if outcome is not None:
-                    is_any = True
                     if outcome is _NEW:
                         new = Scored(1.0, f"{shown(call.name)} {_NEW.explanation}")
                         outcome = self._usual.get(call.name) or self._usual.keep(call.name, new)
-                    yield call, outcome
+                    outcomes.append((call, outcome))
             facts.effects = conversation.remembered()
-        if not is_any:
-            yield None, nothing_to_judge(trajectory) if trajectory.hidden_turns else _NO_ACT
+        return outcomes or [(None, nothing_to_judge(trajectory) if trajectory.hidden_turns else _NO_ACT)]
 
     def while_open(self, call: OpenCall) -> str | None:
         """Return a failure from the third equal act on: the second may be what the user wants."""
@@ -346,9 +347,6 @@ class OneEffect(FactsEvaluator):
         return f"{shown(call.name)} worked {call.effects} times with the same arguments"
 
 
-_NO_ACT = NotEvaluated(
-    reason="no_calls", explanation="no act to judge: no call of a tool that does something once more"
-)
 _NEW = Scored(1.0, "was not called with these arguments before")
 
 

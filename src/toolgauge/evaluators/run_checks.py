@@ -30,14 +30,14 @@ from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
 from toolgauge.score.contracts import name_words
-from toolgauge.score.facts import Facts, FactsEvaluator
+from toolgauge.score.facts import Facts, FactsEvaluator, TakesFacts
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CUT_SHORT,
+    NO_CALLS,
     first_names,
     first_notes,
     hidden_calls,
-    nothing_to_judge,
     shown,
     unfinished,
     was_stopped,
@@ -283,13 +283,12 @@ class Coverage(FactsEvaluator):
     level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="none")
 
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome for the trajectory."""
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome for the trajectory."""
         trajectory = facts.trajectory
         calls, hidden = self.calls(trajectory), trajectory.hidden_turns
         if not calls and not hidden:
-            yield None, nothing_to_judge(trajectory)
-            return
+            return [(None, NO_CALLS)]
         observed = Observed(trajectory)
         missing: dict[Reason, int] = {}
         for call in calls:
@@ -298,9 +297,9 @@ class Coverage(FactsEvaluator):
         if hidden:
             missing["no_content"] = OBSERVABLE * hidden
         if not missing:
-            yield None, _ALL_SEEN
-            return
-        yield None, _covered(len(calls) + hidden, tuple([(one, missing[one]) for one in UNOBSERVED if one in missing]))
+            return [(None, _ALL_SEEN)]
+        listed = tuple([(one, missing[one]) for one in UNOBSERVED if one in missing])
+        return [(None, _covered(len(calls) + hidden, listed))]
 
 
 # Runs of an agent mostly lack the same things.
@@ -333,7 +332,7 @@ _ANSWERING = frozenset(
 )
 
 
-class RunCompleted(BaseModel):
+class RunCompleted(TakesFacts, BaseModel):
     """0 for a run that ended with an error or without a whole answer, 1 for any other.
 
     A run ended with an error when its own span says so, or the span of its last model call or of the turn around that, and
@@ -351,25 +350,24 @@ class RunCompleted(BaseModel):
     level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="none", binary=True)
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
-        """Yield one outcome for the trajectory."""
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome for the trajectory."""
+        trajectory = facts.trajectory
         unanswered = _unanswered(trajectory.calls)
         was_cut_short = trajectory.closed_because in CUT_SHORT
         endings: dict[SpanRef, Ending | None] = {}
-        failed: list[Run] = []
         for run in trajectory.runs:
-            if run.above is None:
-                is_whole = was_cut_short or run.ending is None
-                endings[run.span] = ending = None if is_whole else _ending(run, trajectory)
-                if run.error is not None or ending is not None:
-                    failed.append(run)
-        for run in failed:
+            if run.ending is not None and run.above is None and not was_cut_short:
+                endings[run.span] = _ending(run, trajectory)
+        for run in trajectory.runs:
+            if run.above is not None or (run.error is None and endings.get(run.span) is None):
+                continue
             # A run with a prompt is made good where the same agent later did the same run without an error.
             later = [one for one in trajectory.runs if one.above is None and one.start_ns >= run.end_ns]
-            good = [one for one in later if one.error is None and endings[one.span] is None and one.prompt is not None]
-            if any((one.agent, one.prompt) == (run.agent, run.prompt) for one in good):
+            good = [one for one in later if one.error is None and endings.get(one.span) is None]
+            if run.prompt is not None and any((one.agent, one.prompt) == (run.agent, run.prompt) for one in good):
                 continue
-            ending = endings[run.span]
+            ending = endings.get(run.span)
             explanation, differences = "" if ending is None else _ENDINGS[ending], ()
             if run.error is not None:
                 error, who = run.error, f"the run of {shown(run.agent)}" if run.agent else "the run"
@@ -378,8 +376,7 @@ class RunCompleted(BaseModel):
                 if error.message:
                     message = Side(value=error.message)
                     differences = (Difference(where=run.agent or "run", rule="error", actual=message),)
-            yield None, Scored(0.0, explanation + unanswered, differences=differences)
-            return
+            return [(None, Scored(0.0, explanation + unanswered, differences=differences))]
         outcome: Outcome = _COMPLETED
         if unanswered:
             outcome = replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered)
@@ -395,7 +392,7 @@ class RunCompleted(BaseModel):
                 # Rule: without an agent run, a last turn with calls that were never answered is no end.
                 explanation = f"nothing shows how the run ended{open_end}"
                 outcome = NotEvaluated(reason="incomplete", explanation=explanation)
-        yield None, outcome
+        return [(None, outcome)]
 
 
 def _ending(run: Run, trajectory: Trajectory) -> Ending | None:
@@ -440,9 +437,10 @@ class ToolUse(FactsEvaluator):
     judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, agent_run=True, binary=True)
+    without_calls: ClassVar[Outcome | None] = None
 
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome for the trajectory."""
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome for the trajectory."""
         trajectory = facts.trajectory
         calls = self.calls(trajectory)
         outcome: Outcome = _ONLY_NEUTRAL if calls else _NOT_CALLED
@@ -455,4 +453,4 @@ class ToolUse(FactsEvaluator):
             outcome = _ASKED if self.tools is None and self.failed_calls == "count" else hidden_calls(trajectory)
         elif trajectory.closed_because in CUT_SHORT:
             outcome = _NO_CALL_SEEN
-        yield None, outcome
+        return [(None, outcome)]

@@ -210,26 +210,28 @@ class ToolSuccess(FactsEvaluator):
         # One of the calls that were not seen may have made a failure good.
         return Needs(reference="none", recent_offer=True, whole=self.retries == "ignore", code=True, binary=True)
 
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome a call."""
+    def outcomes(self, facts: Facts) -> list[Judged]:
+        """Return one outcome a call."""
         found, trajectory = facts.error_texts, facts.trajectory
         calls = self.calls(found.trajectory)
         if not calls:
-            yield None, nothing_to_judge(trajectory)
+            return [(None, nothing_to_judge(trajectory))]
+        outcomes: list[Judged] = []
         recorded = {} if found.trajectory is trajectory else {call.order: call for call in trajectory.calls}
         may_recover = self.retries == "ignore" and bool(facts.without_effect)
         recovered = facts.made_good(calls) if may_recover else {}
         repaired: Collection[int] = repaired_code(trajectory) if may_recover else ()
         recoveries: Mapping[int, int] = Counter([one.order for one in recovered.values()]) if recovered else {}
+        special = {*recovered, *repaired, *recoveries, *found.shown}
         # Most calls of a tool have the same outcome: one object a tool costs less to make, check and write.
         succeeded = self._usual
         for call in calls:
             order = call.order
-            if order in recovered or order in repaired:
+            if call.error is None and call.state == "executed" and order not in special:
+                usual = succeeded.get(call.name) or succeeded.keep(call.name, _success(call))
+                outcomes.append((recorded.get(order, call), usual))
                 continue
-            is_marked = order in recoveries or order in found.shown
-            if call.error is None and call.state == "executed" and not is_marked:
-                yield recorded.get(order, call), succeeded.get(call.name) or succeeded.keep(call.name, _success(call))
+            if order in recovered or order in repaired:
                 continue
             outcome = _success(call)
             if isinstance(outcome, Scored) and order in recoveries:
@@ -237,11 +239,12 @@ class ToolSuccess(FactsEvaluator):
                 after = f", after {failures} failed {'call' if failures == 1 else 'calls'} of it"
                 explanation = outcome.explanation + after
                 outcome = replace(outcome, explanation=explanation, parts={"recovered_failures": failures})
-            elif isinstance(outcome, Scored) and is_marked:
+            elif isinstance(outcome, Scored) and order in special:
                 # Rule: a single error text, or one of a tool that worked in the run, is shown and fails nothing.
                 explanation = f"{outcome.explanation}; its answer reads like an error"
                 outcome = replace(outcome, explanation=explanation, parts={"error_text": 1})
-            yield recorded.get(order, call), outcome
+            outcomes.append((recorded.get(order, call), outcome))
+        return outcomes
 
 
 def _success(call: ToolCall) -> Outcome:
@@ -282,6 +285,7 @@ class ToolContract(FactsEvaluator):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, contracts=True)
+    without_calls: ClassVar[Outcome | None] = None
     judges_every_answer: ClassVar[bool] = True
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:

@@ -5,7 +5,7 @@ A score is a number; `NotEvaluated` ("could not look") and `Errored` are not: th
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.metrics import MAX_LABEL
 from toolgauge.model.names import stable_tool
+from toolgauge.model.once import once
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -155,12 +156,18 @@ class Result(Struct, frozen=True, gc=False):
     version: str
     level: Level
     enforce: Enforce
-    target: SpanRef | None
-    call: ToolCall | None
     outcome: Outcome
     is_binary: bool = False
     can_fail: bool = True
     finding: "Finding | None" = None
+    # Last, so that all before them is prepared once for many.
+    target: SpanRef | None = None
+    call: ToolCall | None = None
+
+    def found(self) -> "Finding":
+        """Return its finding, where that is not known."""
+        rule = self.criterion, self.revision, self.level, self.enforce, self.is_binary, self.can_fail
+        return finding_of(rule, self.outcome)
 
 
 class Finding(Struct, frozen=True, eq=False, gc=False):
@@ -242,35 +249,32 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     by_judges: bool = False
     awaits_judges: bool = False
 
-    @cached_property
+    @once
     def criteria(self) -> tuple[str, ...]:
         """The criteria by name, in the order of their results."""
         return tuple(dict.fromkeys([result.criterion for result in self.results]))
 
-    @cached_property
+    @once
     def subjects(self) -> tuple[Subject, ...]:
         """The judged calls and the trajectory, in the order of their first results."""
         # By identity: all results of a call have its span as their target.
         grouped: defaultdict[int, list[Result]] = defaultdict(list)
         for result in self.results:
             grouped[id(result.call)].append(result)
-        agents, subjects = self.trajectory.agents, list[Subject]()
+        agents = self.trajectory.agents
+        subjects: list[Subject] = []
         for results in grouped.values():
-            call = results[0].call
-            agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
-            findings = [
-                one.finding
-                or finding_of(
-                    (one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail), one.outcome
-                )
-                for one in results
-            ]
+            first = results[0]
+            call, tool = first.call, None
+            agent = agents[0] if agents else None
             # Cut as labels are: it must not hold a megabyte of somebody's name.
-            verdict = _verdict(agent and agent[:MAX_LABEL], tool and stable_tool(tool)[:MAX_LABEL], *findings)
-            subjects.append(Subject(call, results[0].target, verdict, results))
+            if call is not None:
+                agent, tool = call.agent, stable_tool(call.name)[:MAX_LABEL]
+            verdict = _verdict(agent and agent[:MAX_LABEL], tool, *[one.finding or one.found() for one in results])
+            subjects.append(Subject(call, first.target, verdict, results))
         return tuple(subjects)
 
-    @cached_property
+    @once
     def verdicts(self) -> Mapping[Verdict, list[Subject]]:
         """The subjects by verdict."""
         by_verdict: dict[Verdict, list[Subject]] = {}
@@ -328,9 +332,10 @@ class Observed:
             # No tool was called, and the model's own output is all that there is of its code.
             return ()
         # Settles nearly all calls.
-        is_described = self._has_schema is not None and self._has_schema.get(call.name, True)
-        if is_described and call.state == "executed" and isinstance(call.arguments, Recorded):
-            return ()
+        if call.state == "executed" and isinstance(call.arguments, Recorded):
+            if self._has_schema is None:
+                return ("no_tool_offer",)
+            return () if self._has_schema.get(call.name, True) else ("no_schema",)
         found: list[Reason | None] = [unseen(call.arguments, "arguments_not_recorded")]
         if call.state == "requested_only" and call.error is None and isinstance(call.result, NotRecorded):
             found.append("results_not_recorded")

@@ -239,7 +239,7 @@ class ToolKinds:
         # Agents call the same few tools again and again.
         known = lru_cache(maxsize=MAX_KNOWN)
         self.of, self._kind = known(self._merged), known(self._decided)
-        self.pauses, self.may_repeat = known(self._pauses), known(self._may_repeat)
+        self.pauses, self.may_repeat, self.writes = known(self._pauses), known(self._may_repeat), known(self._writes)
         self.gives_answers = known(self._gives_answers)
         # All tools on offer are asked for with each trajectory.
         self.writing = lru_cache(maxsize=_MAX_OFFERS)(self._writing)
@@ -251,7 +251,7 @@ class ToolKinds:
             return found[0] if found else _NOTHING
         return Contract.model_construct(**{key: value for one in found for key, value in one if value is not None})
 
-    def writes(self, name: str) -> bool:
+    def _writes(self, name: str) -> bool:
         """Return whether the tool changes state."""
         return self._kind(name) == "writes"
 

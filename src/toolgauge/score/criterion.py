@@ -5,7 +5,7 @@ Criteria that score here and criteria that ask a judge select trajectories in th
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -14,17 +14,17 @@ from typing import TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolgauge.model.errors import EvaluationError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Judged, JudgeEvaluator
 from toolgauge.model.observations import Tools
-from toolgauge.model.outcomes import Enforce, Errored, Finding, NotEvaluated, Outcome, Result, Rule, Scored, finding_of
+from toolgauge.model.outcomes import Enforce, Errored, NotEvaluated, Outcome, Result, Rule, Scored, finding_of
 from toolgauge.model.ports import Evaluator, Needs, needs_of
-from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.equality import same
-from toolgauge.score.facts import Facts, FactsEvaluator
+from toolgauge.score.facts import Facts, TakesFacts
 from toolgauge.score.final_answers import answering_tools
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import without_code
@@ -115,8 +115,8 @@ def _compact(value: Json) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-# Makes a criterion's result from a span, a call (`None`: the trajectory), an outcome, and the finding where known.
-MakeResult: TypeAlias = Callable[..., Result]
+# Makes the result of an outcome, from a span and a call: without a call, it is about the trajectory.
+MakeResult: TypeAlias = partial[Result]
 
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
 _ROUNDING = 1e-9
@@ -124,47 +124,54 @@ _ROUNDING = 1e-9
 _MAX_KNOWN = 256
 _LONGEST_KNOWN = 200
 OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
-
-
-# An outcome whose score passed or not, with the finding where it is known.
-Marked: TypeAlias = tuple[Outcome, Finding | None]
+NO_SCORE = "the evaluator gave a score that is not a number from 0 to 1"
 
 
 # Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
 # scoring and encoding.
-class Marks(dict[int, tuple[Outcome, Marked]]):
-    """The marked outcomes of one criterion by the identity of the unmarked outcome, which is kept alive."""
+class Makes(dict[int, MakeResult]):
+    """Makes the results of one criterion, by the identity of an outcome that its evaluator yielded."""
 
-    __slots__ = ("_found", "_keeps_parts", "_least")
+    __slots__ = ("_keeps_parts", "_kept", "_least", "_names", "_rule")
 
-    def __init__(
-        self, pass_at: float, found: Callable[[Outcome], Finding | None] = lambda _: None, *, keeps_parts: bool = False
-    ) -> None:
-        """`pass_at` is the least score that passes; `keeps_parts` where the evaluator changes no parts afterwards."""
+    def __init__(self, criterion: Criterion, *, keeps_parts: bool = False) -> None:
+        """`keeps_parts` where the evaluator changes no parts afterwards."""
         super().__init__()
-        self._found = found
-        self._least = pass_at - _ROUNDING
+        evaluator, name, revised, enforce = criterion.evaluator, criterion.name, criterion.revision, criterion.enforce
+        self._names = name, revised, criterion.evaluator_name, evaluator.version, evaluator.level, enforce
+        self._rule: Rule = name, revised, evaluator.level, enforce, needs_of(evaluator).binary, criterion.pass_at > 0
+        self._least = criterion.pass_at - _ROUNDING
         self._keeps_parts = keeps_parts
+        self._kept: dict[int, Outcome] = {}
 
-    def mark(self, outcome: Outcome) -> Outcome:
-        """Return the outcome, which was found right; a score passed or not."""
+    def made(self, outcome: Outcome) -> MakeResult:
+        """Return what makes results of an outcome as it is."""
+        *_, binary, fails = self._rule
+        return partial(Result, *self._names, outcome, binary, fails, finding_of(self._rule, outcome))
+
+    def of(self, outcome: Outcome) -> MakeResult:
+        """Return what makes results of a sound outcome of the evaluator; a score passed or not."""
         marked, may_keep = outcome, True
         if isinstance(outcome, Scored):
             # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.
             value = float(outcome.value) or 0.0
+            if not value <= 1 or value < 0:
+                raise EvaluationError("invalid_outcome", NO_SCORE)
             passed = outcome.is_exempt or value >= self._least
             # Not the evaluator's own parts where they are empty: it might fill them later, and nobody would check them.
             parts = outcome.parts or {}
             marked = Scored(value, outcome.explanation, parts, outcome.differences, passed, is_exempt=outcome.is_exempt)
             # Differences take memory, and are seldom the same again.
             may_keep = not outcome.differences and (self._keeps_parts or not parts)
+        make = self.made(marked)
         words = outcome.error_type + outcome.message if isinstance(outcome, Errored) else outcome.explanation
         # A class of the evaluator's own may have more in it, and may not be frozen: then it says something else later.
         if may_keep and len(words) <= _LONGEST_KNOWN and type(outcome) in OUTCOMES:
             if len(self) >= _MAX_KNOWN:
                 self.clear()
-            self[id(outcome)] = outcome, (marked, self._found(marked))
-        return marked
+                self._kept.clear()
+            self[id(outcome)], self._kept[id(outcome)] = make, outcome
+        return make
 
 
 _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample")
@@ -177,20 +184,19 @@ class Registered(Struct, frozen=True):
     criterion: Criterion
     evaluator: Evaluator | None
     # The method of its evaluator that takes shared facts, where there is one.
-    outcomes: Callable[[Facts], Iterator[Judged]] | None
+    outcomes: Callable[[Facts], Iterable[Judged]] | None
+    # Makes its one result of a trajectory without calls, where that is always the same.
+    without_calls: MakeResult | None
     judge: JudgeEvaluator | None
     service: Globs | None
     agent: Globs | None
     case: Globs | None
-    # Nothing but the scope decides which trajectories it is for.
-    is_for_all: bool
     needs: Needs
     # Its evaluator judges trajectories of which no span is missing, and no calls alone.
     needs_whole: bool
-    # Its evaluator gets to see each of these as it is, and nothing else.
-    sees_all: bool
-    marks: Marks
-    made: MakeResult
+    # Nothing but the scope and the runs selects its trajectories; its evaluator sees each as it is, and nothing else.
+    is_plain: bool
+    makes: Makes
 
 
 class Seen(Struct, frozen=True, gc=False):
@@ -204,30 +210,24 @@ def register(criterion: Criterion) -> Registered:
     """Compile the globs of a criterion and see what its evaluator is."""
     when, evaluator = criterion.when, criterion.evaluator
     asks = isinstance(evaluator, JudgeEvaluator)
-    is_for_all = when.service is None and when.agent is None and when.case is None and not when.attributes
     needs = needs_of(evaluator)
-    name, revised, level, enforce = criterion.name, criterion.revision, evaluator.level, criterion.enforce
-    written, version, binary, fails = criterion.evaluator_name, evaluator.version, needs.binary, criterion.pass_at > 0
-    rule: Rule = name, revised, level, enforce, binary, fails
-
-    def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome, known: Finding | None = None) -> Result:
-        found = known or finding_of(rule, outcome)
-        return Result(name, revised, written, version, level, enforce, target, call, outcome, binary, fails, found)
-
+    own = evaluator if isinstance(evaluator, TakesFacts) else None
+    makes = Makes(criterion, keeps_parts=own is not None)
+    is_plain = when == When() and criterion.sample >= 1 and isinstance(criterion.reference, NoReference)
+    nothing = own.without_calls if own is not None and is_plain else None
     return Registered(
         criterion,
         evaluator=None if asks else evaluator,
-        outcomes=evaluator.outcomes if isinstance(evaluator, FactsEvaluator) else None,
+        outcomes=None if own is None else own.outcomes,
+        without_calls=None if nothing is None else makes.of(nothing),
         judge=evaluator if asks else None,
         service=None if when.service is None else Globs((when.service,)),
         agent=None if when.agent is None else Globs((when.agent,)),
         case=None if when.case is None else Globs((when.case,)),
-        is_for_all=is_for_all and not needs.agent_run,
         needs=needs,
         needs_whole=asks or evaluator.level != "call" or needs.whole,
-        sees_all=(criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference)),
-        marks=Marks(criterion.pass_at, partial(finding_of, rule), keeps_parts=isinstance(evaluator, FactsEvaluator)),
-        made=made,
+        is_plain=is_plain,
+        makes=makes,
     )
 
 
@@ -237,7 +237,7 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
     # A trace without a conversation id is a conversation of its own.
     if criterion.scope != trajectory.scope and (criterion.scope == "trace" or trajectory.conversation_id is not None):
         return False
-    return registered.is_for_all or (
+    return (
         (not registered.needs.agent_run or trajectory.has_agent_run)
         and (registered.service is None or registered.service.match(trajectory.service or ""))
         and (registered.agent is None or any(registered.agent.match(name) for name in trajectory.agents))
@@ -245,12 +245,9 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
             registered.case is None
             or ((case := _case(criterion, trajectory)) is not None and registered.case.match(case))
         )
-        and (
-            not criterion.when.attributes
-            or all(
-                key in trajectory.attributes and same(trajectory.attributes[key], value)
-                for key, value in criterion.when.attributes.items()
-            )
+        and all(
+            key in trajectory.attributes and same(trajectory.attributes[key], value)
+            for key, value in criterion.when.attributes.items()
         )
     )
 
@@ -265,7 +262,7 @@ def attribute_keys(criterion: Criterion) -> Iterator[str]:
 
 def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) -> Seen | NotEvaluated:
     """Narrow the trajectory to the part that the criterion judges, or return why it judges nothing."""
-    if registered.sees_all:
+    if registered.is_plain:
         return Seen(_seen_code(registered, trajectory, None) if trajectory.code_steps else trajectory, None)
     criterion = registered.criterion
     if (outside := outside_sample(criterion, trajectory)) is not None:
@@ -307,16 +304,12 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
 
 def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
     """Fill in which of the called tools hand over, answer or think, and which of them carry the structured answer."""
-    taken = set(answering_tools(trajectory))
-    answers, neutral = set[str](), set[str]()
-    for name in set(map(_NAME, trajectory.calls)):
-        if kinds.gives_answers(name, was_taken=name in taken):
-            answers.add(name)
-        elif kinds.is_neutral(name):
-            neutral.add(name)
-    if not answers and not neutral:
+    if not trajectory.calls:
         return trajectory
-    return replace(trajectory, neutral_tools=frozenset(answers | neutral), answer_tools=frozenset(answers))
+    taken, names = set(answering_tools(trajectory)), set(map(_NAME, trajectory.calls))
+    answers = frozenset([name for name in names if kinds.gives_answers(name, was_taken=name in taken)])
+    neutral = answers.union([name for name in names if kinds.is_neutral(name)])
+    return replace(trajectory, neutral_tools=neutral, answer_tools=answers) if neutral else trajectory
 
 
 def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expected | None) -> Trajectory:

@@ -1,9 +1,8 @@
 """Facts about one trajectory that several evaluators need, each found once."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +11,8 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects
+from toolgauge.model.once import once
+from toolgauge.model.outcomes import Outcome
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory, made_good
 from toolgauge.score.contracts import BY_NAME, ToolKinds
@@ -19,7 +20,7 @@ from toolgauge.score.error_texts import ErrorTexts, with_error_texts
 from toolgauge.score.final_answers import LONGEST_ANSWER, answers
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
-from toolgauge.score.selection import CallSelection, has_taken_effect, readable_arguments
+from toolgauge.score.selection import NO_CALLS, CallSelection, has_taken_effect, readable_arguments
 from toolgauge.score.tool_offers import RunOffers
 
 EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
@@ -46,17 +47,17 @@ class Facts(Struct, dict=True, eq=False):
         seen.take_all()
         return seen
 
-    @cached_property
+    @once
     def answers(self) -> tuple[str, ...]:
         """The answers of the agent, as far as they are read."""
         return tuple([message.text[:LONGEST_ANSWER] for message in answers(self.trajectory)])
 
-    @cached_property
+    @once
     def error_texts(self) -> ErrorTexts:
         """Calls with a result that reads like an error."""
         return with_error_texts(self.trajectory)
 
-    @cached_property
+    @once
     def without_effect(self) -> tuple[ToolCall, ...]:
         """Calls that failed, also by their results alone, or were stopped before they ran."""
         return tuple([call for call in self.error_texts.trajectory.calls if not has_taken_effect(call)])
@@ -85,27 +86,38 @@ class Facts(Struct, dict=True, eq=False):
         ]
         return all(any(occurs_alone(value, text) for text in texts) for value in wanted | found)
 
-    @cached_property
+    @once
     def offers(self) -> RunOffers:
         """The tools that each call is judged by."""
         return RunOffers(self.trajectory)
 
 
-class FactsEvaluator(CallSelection):
-    """An evaluator that needs no reference. All evaluators share the scorer's facts."""
+class TakesFacts:
+    """An evaluator of ours that needs no reference. All of them share the scorer's facts."""
+
+    # The outcome of every trajectory without calls, made or hidden; `None` where more decides it.
+    without_calls: ClassVar[Outcome | None] = None
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield outcomes."""
-        return self.outcomes(Facts(trajectory))
+        return iter(self.outcomes(Facts(trajectory)))
 
     @abstractmethod
-    def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield outcomes about the trajectory."""
+    def outcomes(self, facts: Facts) -> Iterable[Judged]:
+        """Yield or return outcomes about the trajectory."""
         ...
+
+
+class FactsEvaluator(TakesFacts, CallSelection):
+    """Such an evaluator that selects calls; most say of a trajectory without any that there is nothing to judge."""
+
+    without_calls: ClassVar[Outcome | None] = NO_CALLS
 
 
 class EarlierTracesEvaluator(FactsEvaluator):
     """An evaluator that judges a trace by what earlier traces of its conversation showed, too."""
+
+    without_calls: ClassVar[Outcome | None] = None
 
     # Whether this process receives all traces of a conversation; of several that share them, each sees a part.
     earlier_traces: EarlierTracesSeen = "seen"

@@ -5,8 +5,9 @@ have a deadline of their own (`service/plug_in_evaluators.py`).
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from itertools import islice
 from pathlib import PurePath
 from traceback import walk_tb
@@ -17,19 +18,19 @@ from msgspec.structs import replace
 
 from toolgauge.model.errors import EvaluationError, is_interrupt
 from toolgauge.model.expected import Expected
-from toolgauge.model.judging import Answers, Inquiry, Judged
+from toolgauge.model.judging import Answers, Inquiry
 from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Result, Scored, Side
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import (
+    NO_SCORE,
     OUTCOMES,
     Criterion,
     MakeResult,
-    Marked,
-    Marks,
+    Makes,
     Registered,
     Seen,
     applies,
@@ -43,18 +44,12 @@ from toolgauge.score.criterion import (
 from toolgauge.score.facts import Facts
 from toolgauge.score.origins.grounding import Seen as TextsSeen
 from toolgauge.score.recorded_values import Conversation, ExpectedValues
+from toolgauge.score.selection import NO_CALLS
 from toolgauge.score.tool_offers import RecentOffers
 from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
 
 # Entered around each evaluation.
 Around: TypeAlias = Callable[[Criterion, Trajectory], AbstractContextManager[None]]
-
-_NOTHING = nullcontext()
-
-
-def nothing_around(criterion: Criterion, trajectory: Trajectory) -> AbstractContextManager[None]:  # noqa: ARG001 (the same for all)
-    """Do nothing before and after an evaluation."""
-    return _NOTHING
 
 
 class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
@@ -72,7 +67,7 @@ class Scorer:
         criteria: Sequence[Criterion],
         kinds: ToolKinds,
         *,
-        around: Around = nothing_around,
+        around: Around | None = None,
         on_unmatched: OnUnmatched | None = None,
         registered_tools: Mapping[str, ToolDefinition] | None = None,
     ) -> None:
@@ -80,10 +75,14 @@ class Scorer:
         registered = tuple(map(register, criteria))
         self.criteria = tuple(criteria)
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
+        if around is not None:
+            self._scoring = tuple(replace(one, without_calls=None) for one in self._scoring)
         self._asking = tuple(one for one in registered if one.judge is not None)
         self._asking_by_name = {one.criterion.name: one for one in self._asking}
         self.kinds = kinds
-        self._around = around
+        self._evaluated = _evaluated if around is None else partial(_measured, around)
+        # The criteria for a kind of trajectory; with what makes their result, where that is always the same.
+        self._plans: dict[tuple[TrajectoryScope, bool, bool, bool], list[tuple[Registered, MakeResult | None]]] = {}
         # What the agent had seen, and the effects of its calls, of the trajectory scored last; `None` where no criterion asked for it.
         self.seen: TextsSeen | None = None
         self.effects: RememberedEffects | None = None
@@ -118,13 +117,19 @@ class Scorer:
         # The outcome of all evaluators that judge an incomplete trajectory as a whole.
         half = None if incomplete is None else NotEvaluated(reason=lacking, explanation=incomplete)
         facts = Facts(completed, self.kinds)
+        own_facts = facts if completed is trajectory else Facts(trajectory, self.kinds)
         results: list[Result] = []
-        for registered in self._scoring:
-            if applies(registered, trajectory):
-                shown = (
-                    facts if registered.needs.recent_offer or completed is trajectory else Facts(trajectory, self.kinds)
-                )
-                results += self._results(registered, shown, conversation, half)
+        is_narrowed = half is not None or bool(trajectory.code_steps)
+        root = trajectory.root
+        for registered, make in self._plan(trajectory):
+            if make is not None:
+                results.append(make(root))
+                continue
+            shown = facts if registered.needs.recent_offer else own_facts
+            if registered.is_plain and not is_narrowed:
+                results += self._evaluated(registered, shown, None)
+            elif applies(registered, trajectory):
+                results += self._narrowed(registered, shown, conversation, half)
         self.seen, self.effects = facts.seen, facts.effects
         is_counted = trajectory.scope == self._counts_in and "error_texts" in vars(facts)
         self.reported_errors = facts.error_texts.outcomes if is_counted else {}
@@ -165,81 +170,95 @@ class Scorer:
     def judged(self, answers: Answers) -> tuple[Result, ...]:
         """Make results of the answers to inquiries; their outcomes are checked like all others."""
         results: list[Result] = []
+        root = answers.trajectory.root
         for inquiry, judged in answers.answers:
-            registered = (
-                inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion]
-            )
-            checker = Checker(registered.criterion.evaluator.level, inquiry.trajectory.calls, registered.marks)
-            checked: list[Judged] = []
-            try:
-                for call, outcome in judged or ((None, checker.silence()),):
-                    passed = checker.passed(call, outcome)
-                    checked.append(
-                        (call, passed[0]) if passed is not None else broken("invalid_outcome", checker.problem)
-                    )
-            except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
-                checked.append(broken(type(error).__name__, "the outcome could not be checked"))
-            root = answers.trajectory.root
-            results += [
-                registered.made(root if call is None else call.span, call, outcome) for call, outcome in checked
-            ]
+            asked = inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion]
+            level, makes = asked.criterion.evaluator.level, asked.makes
+            checker = Checker(makes, level, inquiry.trajectory.calls)
+            for call, outcome in judged or ((None, silence(level)),):
+                try:
+                    results.append(checker.result(call, outcome, root))
+                except EvaluationError as error:
+                    results.append(makes.made(raised(error, __file__))(root))
+                except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
+                    fault = Errored(error_type=type(error).__name__, message="the outcome could not be checked")
+                    results.append(makes.made(fault)(root))
+                    break
         return tuple(results)
 
     def _unscored(self, trajectory: Trajectory, reason: Reason, explanation: str) -> tuple[Result, ...]:
         outcome = NotEvaluated(reason=reason, explanation=explanation)
         return tuple(
-            registered.made(trajectory.root, None, outside_sample(registered.criterion, trajectory) or outcome)
+            registered.makes.made(outside_sample(registered.criterion, trajectory) or outcome)(trajectory.root)
             for registered in self._scoring
             if applies(registered, trajectory)
         )
 
-    def _results(
+    def _plan(self, trajectory: Trajectory) -> list[tuple[Registered, MakeResult | None]]:
+        """Return the criteria that may be for such trajectories."""
+        earlier = trajectory.earlier
+        # What earlier traces did is remembered further.
+        has_calls = bool(trajectory.calls or trajectory.hidden_turns or (earlier is not None and earlier.effects))
+        is_entered = has_calls or trajectory.incomplete is not None
+        kind = trajectory.scope, trajectory.conversation_id is None, trajectory.has_agent_run, is_entered
+        if (plan := self._plans.get(kind)) is not None:
+            return plan
+        criteria = [one for one in self._scoring if not one.is_plain or applies(one, trajectory)]
+        self._plans[kind] = [(one, None if is_entered else one.without_calls) for one in criteria]
+        # The first of a kind is looked at in full: what evaluators count begins at 0.
+        return [(one, None) for one in criteria]
+
+    def _narrowed(
         self, registered: Registered, facts: Facts, conversation: Conversation, half: NotEvaluated | None
     ) -> list[Result]:
-        criterion, evaluator, trajectory = registered.criterion, registered.evaluator, facts.trajectory
-        if evaluator is None:
-            return []
+        trajectory, makes = facts.trajectory, registered.makes
         seen = seen_by(registered, trajectory, self.kinds)
         if not isinstance(seen, Seen):
-            return [registered.made(trajectory.root, None, seen)]
+            return [makes.made(seen)(trajectory.root)]
+        shown, expected = seen.trajectory, seen.expected
         if half is not None:
             # Without the tool's span nobody knows what became of a call, without the model's with which arguments it was
             # made; and without an id, whether both are of the same call.
-            calls = () if registered.needs_whole else tuple(one for one in seen.trajectory.calls if one.is_joined_by_id)
+            calls = () if registered.needs_whole else tuple([one for one in shown.calls if one.is_joined_by_id])
             if not calls:
-                return [registered.made(trajectory.root, None, half)]
-            seen = Seen(replace(seen.trajectory, calls=calls), seen.expected)
-        outcomes: list[Judged] = []
-        fault: Errored | None = None
-        # One outcome a call and one for the trajectory; after them any other is a repeat, which is refused.
-        most = len(seen.trajectory.calls) + 2
-        with self._around(criterion, trajectory):
-            try:
-                if registered.outcomes is not None:
-                    shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory, self.kinds)
-                    outcomes.extend(islice(registered.outcomes(shown), most))
-                else:
-                    # Older plug-ins yield `None` between outcomes.
-                    evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
-                    outcomes.extend(islice((one for one in evaluations if one is not None), most))
-            except EvaluationError as error:
-                fault = Errored(error_type=error.error_type, message=error.message)
-            except BaseException as error:
-                if is_interrupt(error):
-                    raise
-                fault = raised(error, __file__)
-        checker = Checker(criterion.evaluator.level, seen.trajectory.calls, registered.marks)
-        results = checker.results(outcomes, fault, registered.made, trajectory.root)
+                return [makes.made(half)(trajectory.root)]
+            shown = replace(shown, calls=calls)
+        results = self._evaluated(registered, facts if shown is trajectory else Facts(shown, self.kinds), expected)
         if half is not None:
             # Its missing part may be in the other half.
             return [
-                registered.made(one.target, None, half)
-                if one.call is None and isinstance(one.outcome, NotEvaluated)
-                else one
+                makes.made(half)(one.target) if one.call is None and isinstance(one.outcome, NotEvaluated) else one
                 for one in results
             ]
-        expected = seen.expected
         return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
+
+
+def _measured(around: Around, registered: Registered, facts: Facts, expected: Expected | None) -> list[Result]:
+    with around(registered.criterion, facts.trajectory):
+        return _evaluated(registered, facts, expected)
+
+
+def _evaluated(registered: Registered, facts: Facts, expected: Expected | None) -> list[Result]:
+    """Make results up to the first outcome that is wrong, or up to an exception, in place of which there is an error."""
+    makes, root, outcomes = registered.makes, facts.trajectory.root, registered.outcomes
+    results: list[Result] = []
+    try:
+        if outcomes is not None:
+            for call, outcome in outcomes(facts):
+                make = makes.get(id(outcome)) or makes.of(outcome)
+                results.append(make(root) if call is None else make(call.span, call))
+        elif registered.evaluator is not None:
+            checker = Checker(makes, registered.evaluator.level, facts.trajectory.calls)
+            for evaluation in registered.evaluator.evaluate(facts.trajectory, expected):
+                # Older plug-ins yield `None` between outcomes.
+                if evaluation is not None:
+                    call, outcome = evaluation
+                    results.append(checker.result(call, outcome, root))
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        results.append(makes.made(raised(error, __file__))(root))
+    return results or [makes.made(silence(registered.criterion.evaluator.level))(root)]
 
 
 def _with_values_seen(result: Result, conversation: Conversation, expected: Expected) -> Result:
@@ -266,80 +285,35 @@ MAX_ENTRIES = 100
 
 
 class Checker:
-    """Checks the outcomes of one evaluator for one trajectory, one after the other, and decides which scores pass."""
+    """Checks the outcomes of one evaluator for one trajectory, one after the other."""
 
-    __slots__ = ("_is_judged", "_left", "_level", "_marks", "_open", "problem")
+    def __init__(self, makes: Makes, level: Level, calls: tuple[ToolCall, ...]) -> None:
+        self._makes, self._level = makes, level
+        # Each target is judged once, so a never-ending evaluator runs out of targets.
+        self._left: set[int | None] = {None, *(map(id, calls) if level == "call" else ())}
 
-    def __init__(self, level: Level, calls: tuple[ToolCall, ...], marks: Marks) -> None:
-        self._level = level
-        self._marks = marks
-        # Each target is judged once, so a never-ending evaluator runs out of targets. Nearly all judge the calls in
-        # order: these are left, from the last to the next. `_open` holds the calls that were skipped.
-        self._left = [*calls[::-1]] if level == "call" else []
-        self._open: set[int] = set()
-        self._is_judged = False
-        # The fault of the outcome that was refused.
-        self.problem = ""
-
-    def results(
-        self, outcomes: Iterable[Judged], fault: Errored | None, made: MakeResult, root: SpanRef | None
-    ) -> list[Result]:
-        """Make results up to the first outcome that is wrong, in place of which there is an error; `fault` comes after them."""
-        results: list[Result] = []
-        add, left, known = results.append, self._left, self._marks
-        try:
-            for call, outcome in outcomes:
-                marked = known.get(id(outcome))
-                # As `passed` does: nearly all calls are judged in order, with an outcome that is known.
-                if marked is not None and left and left[-1] is call:
-                    add(made(left.pop().span, call, *marked[1]))
-                elif (passed := self.passed(call, outcome)) is not None:
-                    add(made(root if call is None else call.span, call, *passed))
-                else:
-                    return [*results, made(root, *broken("invalid_outcome", self.problem))]
-        except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
-            return [*results, made(root, None, raised(error, __file__))]
-        if fault is not None:
-            return [*results, made(root, None, fault)]
-        return results or [made(root, None, self.silence())]
-
-    def passed(self, call: object, outcome: object) -> Marked | None:
-        """Return the outcome with its score passed or not; `None` when something is wrong with it."""
-        if call is None:
-            was_open, self._is_judged = not self._is_judged, True
-        else:
-            while self._left:
-                following = self._left.pop()
-                if following is call:
-                    was_open = True
-                    break
-                self._open.add(id(following))
-            else:
-                was_open = id(call) in self._open
-                self._open.discard(id(call))
-        if not was_open:
-            self.problem = "the evaluator judged a call twice or one that is not there"
-            return None
+    def result(self, call: ToolCall | None, outcome: Outcome, root: SpanRef | None) -> Result:
+        """Make a result. Raises `EvaluationError` when something is wrong with the outcome or its target."""
+        target = None if call is None else id(call)
+        if target not in self._left:
+            raise EvaluationError("invalid_outcome", "the evaluator judged a call twice or one that is not there")
+        self._left.discard(target)
         if call is None and self._level == "call" and isinstance(outcome, Scored):
-            self.problem = "the evaluator scored the trajectory where it declares to score calls"
-            return None
-        known = self._marks.get(id(outcome))
-        if known is not None:
-            return known[1]
-        self.problem = problem_of(outcome)
-        # `problem_of` has seen that it is an outcome.
-        return None if self.problem else (self._marks.mark(cast("Outcome", outcome)), None)
-
-    def silence(self) -> Outcome:
-        """Return the outcome where the evaluator yielded none."""
-        if self._level == "call":
-            return NotEvaluated(reason="no_calls", explanation="no call to judge")
-        return Errored(error_type="invalid_outcome", message="the evaluator yielded no outcome")
+            message = "the evaluator scored the trajectory where it declares to score calls"
+            raise EvaluationError("invalid_outcome", message)
+        make = self._makes.get(id(outcome))
+        if make is None:
+            if problem := problem_of(outcome):
+                raise EvaluationError("invalid_outcome", problem)
+            make = self._makes.of(outcome)
+        return make(root) if call is None else make(call.span, call)
 
 
-def broken(error_type: str, message: str) -> Judged:
-    """Return the outcome of an evaluation that failed."""
-    return None, Errored(error_type=error_type, message=message)
+def silence(level: Level) -> Outcome:
+    """Return the outcome where the evaluator yielded none."""
+    if level == "call":
+        return NO_CALLS
+    return Errored(error_type="invalid_outcome", message="the evaluator yielded no outcome")
 
 
 def raised(error: BaseException, caller: str) -> Errored:
@@ -347,6 +321,8 @@ def raised(error: BaseException, caller: str) -> Errored:
 
     The message of an exception may quote argument values: only its class is kept, and the innermost line in the evaluator's file.
     """
+    if isinstance(error, EvaluationError):
+        return Errored(error_type=error.error_type, message=error.message)
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     called = [(file, line) for file, line in frames if file != caller]
     lines = [line for file, line in called if file == called[0][0]]
@@ -360,7 +336,7 @@ def problem_of(outcome: object) -> str:
         case Scored():
             explanation, is_exempt = cast("tuple[object, object]", (outcome.explanation, outcome.is_exempt))
             if not _is_number(outcome.value) or not 0 <= outcome.value <= 1:
-                return "the evaluator gave a score that is not a number from 0 to 1"
+                return NO_SCORE
             if not isinstance(explanation, str) or not explanation:
                 return "the evaluator gave a score without an explanation"
             if not isinstance(is_exempt, bool):

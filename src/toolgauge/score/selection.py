@@ -129,11 +129,11 @@ def without_code(trajectory: Trajectory, named: Collection[object] = ()) -> Traj
 
 def nothing_to_judge(trajectory: Trajectory) -> NotEvaluated:
     """Return the outcome without calls: none was made, or they were not recorded."""
-    return hidden_calls(trajectory) if trajectory.hidden_turns else _NO_CALLS
+    return hidden_calls(trajectory) if trajectory.hidden_turns else NO_CALLS
 
 
 # One object costs less to make, check and write.
-_NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call to judge")
+NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call to judge")
 
 
 def hidden_calls(trajectory: Trajectory) -> NotEvaluated:

@@ -46,7 +46,7 @@ from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.open_runs import OpenRuns
-from toolgauge.score.scorer import Around, Scorer, nothing_around
+from toolgauge.score.scorer import Around, Scorer
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.plug_in_evaluators import on_spare_thread
@@ -94,7 +94,7 @@ def make_pipeline(
     has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     make_recognizer: MakeRecognizer = Recognizer,
     clock: Callable[[], int] = time.monotonic_ns,
-    around: Around = nothing_around,
+    around: Around | None = None,
     on_unmatched: OnUnmatched | None = _log_unmatched,
     watcher: Watcher | None = None,
     on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
@@ -201,7 +201,7 @@ def make_rules(
     labels: Collection[str] = (),
 ) -> Rules:
     """Make the next rules of a running pipeline, which reads the attributes `read` and goes by `running` until then."""
-    scorer = _scorer(config, criteria, metrics, nothing_around, _log_unmatched)
+    scorer = _scorer(config, criteria, metrics, None, _log_unmatched)
     reading = None
     if scorer.wanted != frozenset(read) or config.dialects != running.dialects:
         recognizer = Recognizer(_dialects(config), metrics, scorer.wanted)
@@ -237,7 +237,7 @@ def _scorer(
     config: Config,
     criteria: Sequence[Criterion],
     metrics: SelfMetrics,
-    around: Around,
+    around: Around | None,
     on_unmatched: OnUnmatched | None,
 ) -> Scorer:
     def guarded(criterion: Criterion) -> Criterion:
@@ -292,7 +292,7 @@ def offline_pipeline(
     on_tool_changes: OnToolChanges | None = None,
     attributes: Collection[str] = (),
     judging: Judging | None = None,
-    around: Around = nothing_around,
+    around: Around | None = None,
     feedback: FeedbackSink | None = None,
 ) -> Callable[[ScorecardSink], Pipeline]:
     """Return a function that makes pipelines for recorded traffic; `judging` and `feedback` serve one pipeline only."""

@@ -102,8 +102,6 @@ class _PlugIn:
             failure: EvaluationError | None = None
             try:
                 found.append(call())
-            except EvaluationError as error:
-                failure = error.with_traceback(None)
             except BaseException as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
                 outcome = raised(error, __file__)
                 failure = EvaluationError(outcome.error_type, outcome.message)

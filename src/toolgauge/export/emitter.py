@@ -24,18 +24,18 @@ from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import ToolChangeEvents, encode_regressions
 from toolgauge.export.results import (
+    Counted,
     EmitSettings,
     ResultWriter,
     incomplete_attributes,
     inline_evaluations,
     is_live,
-    on_span,
 )
 from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
-from toolgauge.model.outcomes import Finding, OutcomeWord, Result, Scorecard
+from toolgauge.model.outcomes import Finding, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression, ToolDefinitionChange
 from toolgauge.model.trajectory import ClosedBecause, TrajectoryScope
@@ -73,14 +73,6 @@ _SPAN_END = "toolgauge.span.end_time_unix_nano"
 _SCORED_AT = "toolgauge.scored_time_unix_nano"
 _JUDGED_SPAN = "toolgauge.judged.span_id"
 _SCOPE_OF_TRAJECTORY = "toolgauge.trajectory.scope"
-# By criterion, how many calls had this outcome: `toolgauge.eval.<criterion>.calls.passed`.
-_CALLS: dict[OutcomeWord, str] = {
-    "pass": "calls.passed",
-    "fail": "calls.failed",
-    "not_evaluated": "calls.not_evaluated",
-    "error": "calls.error",
-}
-
 # Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
 _FLAGS = 0x301
 _INT64_MAX = 2**63 - 1
@@ -114,14 +106,6 @@ def _constant_part(scope: TrajectoryScope, closed_because: ClosedBecause) -> byt
     return span.SerializeToString() + elements(results.SPAN_ATTRIBUTES, [attribute(key, text) for key, text in texts])
 
 
-# Most runs are short, and most calls pass. Without the cache: 2 % of all CPU.
-@lru_cache(maxsize=1024)
-def _call_counts(criterion: str, *counts: int) -> bytes:
-    keys = [on_span(criterion, _CALLS[outcome]) for outcome in results.OUTCOME_WORDS]
-    written = [attribute(key, count) for key, count in zip(keys, counts, strict=True)]
-    return elements(results.SPAN_ATTRIBUTES, written)
-
-
 # Of a run nearly always the same.
 @lru_cache(maxsize=64)
 def _trace_id(hex_id: str) -> bytes:
@@ -137,8 +121,8 @@ class _ScorecardSpan:
         end_ns = scorecard.trajectory.end_ns
         self._end = fixed64(fit_time(end_ns if end_ns > 0 else scorecard.scored_at_ns))
         self._subjects: dict[int, _Subject] = {}
-        # By criterion, its revision, and how many calls had each of the outcomes.
-        self.calls: dict[str, tuple[str, list[int]]] = {}
+        # How many calls of each criterion had which outcomes, and its revision.
+        self.calls = self.revisions = b""
         self._events: list[bytes] = []
         self._event_bytes = self._dropped_events = 0
         # Each judged span once, in order of the results.
@@ -202,7 +186,7 @@ class _ScorecardSpan:
 
     def written(self, evaluations: bytes) -> bytes:
         """Write the span, at the end of its run. Its id is derived from its contents: written a second time it is a duplicate."""
-        scorecard, calls, end = self._scorecard, self.calls, self._end
+        scorecard, end = self._scorecard, self._end
         trajectory, root = scorecard.trajectory, scorecard.trajectory.root
         contents = [
             _constant_part(trajectory.scope, trajectory.closed_because),
@@ -216,11 +200,7 @@ class _ScorecardSpan:
         if trajectory.conversation_id is not None:
             texts = [text_attribute(key, trajectory.conversation_id) for key in (_CONVERSATION, _SESSION)]
             contents.append(elements(results.SPAN_ATTRIBUTES, texts))
-        revisions: list[str] = []
-        for criterion in scorecard.criteria if calls else ():
-            if (of_criterion := calls.get(criterion)) is not None:
-                revisions.append(of_criterion[0])
-                contents.append(_call_counts(criterion, *of_criterion[1]))
+        contents.append(self.calls)
         contents += self.of_trajectory.values()
         contents.append(evaluations)
         contents += islice(self.links, MAX_LINKS)
@@ -231,8 +211,7 @@ class _ScorecardSpan:
         trace_id = _trace_id(trajectory.trace_id)
         # The judges' scorecard is a second span.
         kind = b"judges" if scorecard.by_judges else b"scorecard"
-        revised = "\0".join(revisions).encode("utf-8", "surrogatepass")
-        identity = b"".join((trace_id, *contents, *self._events, revised))
+        identity = b"".join((trace_id, *contents, *self._events, self.revisions))
         derived = blake2b(identity, digest_size=8, person=kind).digest()
         span_id = field(_SPAN_ID, derived if any(derived) else _NOT_ZERO)
         scored_at = attribute(_SCORED_AT, max(0, min(scorecard.scored_at_ns, _INT64_MAX)))
@@ -320,15 +299,14 @@ class Emitter:
         trajectory, outline = scorecard.trajectory, self._results.outline
         names = (trajectory.service, *map(trajectory.resource.get, self._resource_keys))
         span = _ScorecardSpan(scorecard, self._producer(*[name and name[:MAX_IDENTIFIER] for name in names]))
-        calls, with_parts = span.calls, set[Finding]()
+        with_parts, calls = set[Finding](), dict[Counted, int]()
         for verdict, alike in scorecard.verdicts.items():
             counted, of_verdict = outline(verdict)
             with_parts |= of_verdict
-            for criterion, revision, outcome in counted:
-                of_criterion = calls.get(criterion)
-                if of_criterion is None:
-                    of_criterion = calls[criterion] = (revision, [0] * len(results.OUTCOME_WORDS))
-                of_criterion[1][outcome] += len(alike)
+            if counted:
+                calls[counted] = calls.get(counted, 0) + len(alike)
+        if calls:
+            span.calls, span.revisions = self._results.calls(scorecard.criteria, calls)
         if self._results.writes_spans:
             span.link()
         for result in scorecard.results if with_parts else ():
@@ -342,7 +320,7 @@ class Emitter:
                 span.add_event(parts.event, span.subject(result))
             if parts.record:
                 yield "logs", parts.record + span.subject(result).record
-        if span.calls or span.of_trajectory:
+        if calls or span.of_trajectory:
             evaluations = b""
             if self._openinference is not None:
                 of_trajectory = [one for one in scorecard.results if one.level == "trajectory"]

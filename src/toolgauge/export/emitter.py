@@ -299,7 +299,8 @@ class Emitter:
         trajectory, outline = scorecard.trajectory, self._results.outline
         names = (trajectory.service, *map(trajectory.resource.get, self._resource_keys))
         span = _ScorecardSpan(scorecard, self._producer(*[name and name[:MAX_IDENTIFIER] for name in names]))
-        with_parts, calls = set[Finding](), dict[Counted, int]()
+        # A result that was made without its finding is looked at by itself.
+        with_parts, calls = set[Finding | None]((None,)), dict[Counted, int]()
         for verdict, alike in scorecard.verdicts.items():
             counted, of_verdict = outline(verdict)
             with_parts |= of_verdict
@@ -309,9 +310,7 @@ class Emitter:
             span.calls, span.revisions = self._results.calls(scorecard.criteria, calls)
         if self._results.writes_spans:
             span.link()
-        for result in scorecard.results if with_parts else ():
-            if result.finding is not None and result.finding not in with_parts:
-                continue
+        for result in [one for one in scorecard.results if one.finding in with_parts]:
             parts = self._results.parts(result)
             if parts.on_span:
                 key = result.target, result.criterion

@@ -6,11 +6,12 @@ fill the metrics store. The first values of a label have series; a value over a 
 places were unused for an hour. Times come from scorecards.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import TypeAlias, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.export import results
 from toolgauge.export.results import BoundedCache
@@ -20,7 +21,7 @@ from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, 
 from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import Enforce, Finding, Level, Observed, Scorecard
-from toolgauge.model.records import ENVIRONMENT
+from toolgauge.model.records import ENVIRONMENT, SpanRef
 from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory, recovered
 from toolgauge.settings import HOUR
@@ -173,12 +174,14 @@ class LabelCaps:
 
 
 class _Series(Struct, frozen=True):
-    """Where tool calls or results that are alike are counted; `scores` is the cell of their score, with its labels, if they have one."""
+    """Where tool calls or results that are alike are counted; `scores` is the cell of their score, in `stream`, if they have one."""
 
     counted: Labels
     # What is counted as `_other` has a label set that no cap knows.
     label_set: LabelSet
-    scores: tuple[HistogramCell, Labels] | None = None
+    stream: Labels = ()
+    scores: HistogramCell | None = None
+    is_failure: bool = False
 
 
 # Names of a call, its state, type of error and recovery.
@@ -266,9 +269,8 @@ class ScoreMetrics:
                 who, _ = self._caps.find((*whose, agent, None), now_ns)
                 self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
         for verdict, subjects in scorecard.verdicts.items():
-            judged = subjects[-1].target
-            where = (now_ns, trajectory.trace_id, "") if judged is None else (now_ns, judged.trace_id, judged.span_id)
-            self._count((*whose, verdict.agent, verdict.tool), verdict.findings, len(subjects), where)
+            judged = subjects[-1].target or SpanRef(trajectory.trace_id, "")
+            self._count((*whose, verdict.agent, verdict.tool), verdict.findings, len(subjects), now_ns, judged)
         # Last: scores come first where labels are capped.
         usage = self._usages.read(scorecard)
         if usage is not None:
@@ -356,34 +358,36 @@ class ScoreMetrics:
             self._known_calls.keep(called, series, _size_bytes(*filter(None, names), error))
         return series
 
-    def _count(self, names: Names, findings: Iterable[Finding], times: int, where: tuple[int, str, str]) -> None:
+    def _count(self, names: Names, findings: Sequence[Finding], times: int, now_ns: int, judged: SpanRef) -> None:
+        counted, who = self._evaluations.cells, self._caps.fitted.get(names)
         # As the counter's `add` does. One exemplar a cell and scorecard, that of the last call.
-        counted, who, exemplar = self._evaluations.cells, self._caps.fitted.get(names), Exemplar(1.0, *where)
+        exemplar = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
         for finding in findings:
-            series = self._known.get((who, finding)) or self._series(names, finding, times, where[0])
-            series.label_set.used_ns = where[0]
+            series = self._known.get((who, finding)) or self._series(names, finding, times, now_ns)
+            series.label_set.used_ns = now_ns
             counted[series.counted] += times
-            value = finding.value
-            if value is not None and series.scores is not None:
-                of_value = exemplar if value == 1.0 else Exemplar(value, *where)
-                self._scores.add(*series.scores, value, of_value, times)
-            if finding.word in _FAILURES:
+            cell, value = series.scores, finding.value
+            if cell is not None and value is not None:
+                of_value = exemplar if value == 1.0 else replace(exemplar, value=value)
+                self._scores.add(cell, series.stream, value, of_value, times)
+            if series.is_failure:
                 self._evaluations.exemplars[series.counted] = exemplar
 
     def _series(self, names: Names, finding: Finding, times: int, now_ns: int) -> _Series:
         """Begin the series of so many results with a finding."""
         rule = _rule(finding.criterion, finding.revision, finding.level, finding.enforce)
         who, label_set = self._caps.find(names, now_ns, rule, times)
-        stream = (*who, *rule)
-        counted, scores = (*stream, finding.word, finding.reason), None
-        if finding.value is None:
-            self._evaluations.begin(counted)
-        else:
+        stream, scores = (*who, *rule), None
+        counted = (*stream, finding.word, finding.reason)
+        others = (
+            ((*stream, "pass", ""), (*stream, "fail", "")) if finding.value is not None and finding.can_fail else ()
+        )
+        self._evaluations.begin(counted, *others)
+        if finding.value is not None:
             bounds = () if not finding.can_fail else BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS
-            scores = (self._scores.begin(stream, bounds), stream)
-            others = ((*stream, "pass", ""), (*stream, "fail", "")) if finding.can_fail else ()
-            self._evaluations.begin(counted, *others)
-        series = _Series(counted, label_set or LabelSet(who, rule, now_ns), scores)
+            scores = self._scores.begin(stream, bounds)
+        place, is_failure = label_set or LabelSet(who, rule, now_ns), finding.word in _FAILURES
+        series = _Series(counted, place, stream, scores, is_failure)
         # Where a cap was reached, the next time may be another.
         if label_set is not None and OTHER not in who:
             self._known.keep((who, finding), series, _size_bytes(*counted))

@@ -173,7 +173,8 @@ class Scoring:
             if self._is_given_up:
                 raise GivenUp
             for outcome, count in self.scorer.reported_errors.items():
-                self._metrics.reported_errors.add(count, (outcome,))
+                if count:
+                    self._metrics.reported_errors.add(count, (outcome,))
         if trajectory.earlier_turns is not None:
             # Only evaluators look at it, and it may be long.
             trajectory = replace(trajectory, earlier_turns=None)

@@ -303,7 +303,7 @@ class Emitter:
         with_parts, calls = set[Finding | None]((None,)), dict[Counted, int]()
         for verdict, alike in scorecard.verdicts.items():
             counted, of_verdict = outline(verdict)
-            with_parts |= of_verdict
+            with_parts.update(of_verdict)
             if counted:
                 calls[counted] = calls.get(counted, 0) + len(alike)
         if calls:

@@ -345,7 +345,7 @@ class ResultParts(Struct, frozen=True, gc=False):
 # What a verdict counts on the scorecard's span: criterion, revision, index of the word.
 Counted: TypeAlias = tuple[tuple[str, str, int], ...]
 # The same with the findings that have `ResultParts`.
-Outline: TypeAlias = tuple[Counted, frozenset[Finding]]
+Outline: TypeAlias = tuple[Counted, tuple[Finding, ...]]
 # By criterion, how many calls had each outcome: `toolgauge.eval.<criterion>.calls.passed`.
 _CALLS = ("calls.passed", "calls.failed", "calls.not_evaluated", "calls.error")
 _COUNTED_BYTES = 128
@@ -382,14 +382,12 @@ class ResultWriter:
     def _outline(self, verdict: Verdict) -> Outline:
         shown = [one for one in verdict.findings if self.writes_spans and one.enforce != "shadow"]
         # A missing call is not an event of the trajectory.
-        has_parts = {
+        on_span = [
             one for one in shown if one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls")
-        }
-        has_parts.update(
-            [one for one in verdict.findings if one.word in self._records and (one.can_fail or one.word != "pass")]
-        )
+        ]
+        logged = [one for one in verdict.findings if one.word in self._records and (one.can_fail or one.word != "pass")]
         counted = [(one.criterion, one.revision, OUTCOME_WORDS.index(one.word)) for one in shown if one.level == "call"]
-        return tuple(counted), frozenset(has_parts)
+        return tuple(counted), (*on_span, *logged)
 
     def calls(self, criteria: Sequence[str], counts: Mapping[Counted, int]) -> tuple[bytes, bytes]:
         """Write how many calls had which outcomes, in the order of the criteria, and apart from it the revisions of these."""

@@ -23,16 +23,24 @@ from toolgauge.export.label_queues import LabelQueues
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import ToolChangeEvents, encode_regressions
-from toolgauge.export.results import EmitSettings, ResultWriter, incomplete_attributes, inline_evaluations, on_span
+from toolgauge.export.results import (
+    Counted,
+    EmitSettings,
+    ResultWriter,
+    incomplete_attributes,
+    inline_evaluations,
+    is_live,
+)
 from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
-from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard
+from toolgauge.model.outcomes import Finding, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression, ToolDefinitionChange
 from toolgauge.model.trajectory import ClosedBecause, TrajectoryScope
 from toolgauge.otlp.encode import (
+    MAX_IDENTIFIER,
     RequestWriter,
     attribute,
     elements,
@@ -65,14 +73,6 @@ _SPAN_END = "toolgauge.span.end_time_unix_nano"
 _SCORED_AT = "toolgauge.scored_time_unix_nano"
 _JUDGED_SPAN = "toolgauge.judged.span_id"
 _SCOPE_OF_TRAJECTORY = "toolgauge.trajectory.scope"
-# By criterion, how many calls had this outcome: `toolgauge.eval.<criterion>.calls.passed`.
-_CALLS: dict[OutcomeWord, str] = {
-    "pass": "calls.passed",
-    "fail": "calls.failed",
-    "not_evaluated": "calls.not_evaluated",
-    "error": "calls.error",
-}
-
 # Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
 _FLAGS = 0x301
 _INT64_MAX = 2**63 - 1
@@ -80,14 +80,13 @@ _INT64_MAX = 2**63 - 1
 _NOT_ZERO = b"\x01" * 8
 # Field of a scope's spans, and of its log records.
 _ITEM = tag(2)
-# Fields of Span.
+# Fields of Span; a link has the first two as well.
 _TRACE_ID, _SPAN_ID, _PARENT, _EVENT, _LINK = tag(1), tag(2), tag(4), tag(11), tag(13)
 _START, _END = time_tag(7), time_tag(8)
 _EVALUATION = elements(results.SPAN_ATTRIBUTES, [attribute(_OPERATION, "evaluation")])
 _DROPPED_EVENTS, _DROPPED_LINKS = b"\x60", b"\x70"
-# Fields of a span's events, of a span's links, and of LogRecord.
+# Fields of a span's events, and of LogRecord.
 _EVENT_TIME, _EVENT_NAME = time_tag(1), field(tag(2), results.EVENT_NAME.encode())
-_LINK_TRACE_ID, _LINK_SPAN_ID = tag(1), tag(2)
 _RECORD_TIME, _OBSERVED_TIME = time_tag(1), time_tag(11)
 _RECORD_TRACE_ID, _RECORD_SPAN_ID = tag(9), tag(10)
 
@@ -107,27 +106,23 @@ def _constant_part(scope: TrajectoryScope, closed_because: ClosedBecause) -> byt
     return span.SerializeToString() + elements(results.SPAN_ATTRIBUTES, [attribute(key, text) for key, text in texts])
 
 
-# Most runs are short, and most calls pass. Without the cache: 2 % of all CPU.
-@lru_cache(maxsize=1024)
-def _call_counts(criterion: str, *counts: int) -> bytes:
-    keys = [on_span(criterion, _CALLS[outcome]) for outcome in results.OUTCOME_WORDS]
-    written = [attribute(key, count) for key, count in zip(keys, counts, strict=True)]
-    return elements(results.SPAN_ATTRIBUTES, written)
+# Of a run nearly always the same.
+@lru_cache(maxsize=64)
+def _trace_id(hex_id: str) -> bytes:
+    return field(_TRACE_ID, raw_id(hex_id, 16))
 
 
 class _ScorecardSpan:
     """Collects the events and attributes of the span of one scorecard."""
 
-    def __init__(self, scorecard: Scorecard, resource_keys: Sequence[str]) -> None:
-        self._scorecard = scorecard
-        trajectory = scorecard.trajectory
-        named = [(results.SERVICE, trajectory.service), *[(key, trajectory.resource.get(key)) for key in resource_keys]]
-        self._producer = [text_attribute(key, text) for key, text in named if text is not None]
+    def __init__(self, scorecard: Scorecard, producer: Sequence[bytes]) -> None:
+        self._scorecard, self._producer = scorecard, producer
         # The end of the run, since a later span would lengthen its trace; without a time of its own, when it was scored.
-        self._end = fixed64(fit_time(trajectory.end_ns if trajectory.end_ns > 0 else scorecard.scored_at_ns))
+        end_ns = scorecard.trajectory.end_ns
+        self._end = fixed64(fit_time(end_ns if end_ns > 0 else scorecard.scored_at_ns))
         self._subjects: dict[int, _Subject] = {}
-        # By criterion, its revision, and how many calls had each of the outcomes.
-        self.calls: dict[str, tuple[str, list[int]]] = {}
+        # How many calls of each criterion had which outcomes, and its revision.
+        self.calls = self.revisions = b""
         self._events: list[bytes] = []
         self._event_bytes = self._dropped_events = 0
         # Each judged span once, in order of the results.
@@ -137,11 +132,11 @@ class _ScorecardSpan:
 
     def link(self) -> None:
         """Link the spans that live results judge."""
-        targets = {id(one.target): one.target for one in self._scorecard.results if one.enforce == "live"}
-        for target in targets.values():
+        targets = [subject.target for subject in self._scorecard.subjects if is_live(subject.verdict)]
+        for target in targets:
             if target is not None:
-                trace_id, span_id = raw_id(target.trace_id, 16), raw_id(target.span_id, 8)
-                self.links[field(_LINK, field(_LINK_TRACE_ID, trace_id) + field(_LINK_SPAN_ID, span_id))] = None
+                ids = _trace_id(target.trace_id) + field(_SPAN_ID, raw_id(target.span_id, 8))
+                self.links[field(_LINK, ids)] = None
 
     def subject(self, result: Result) -> _Subject:
         """Write the call or trajectory that a result judges, once for all criteria."""
@@ -191,19 +186,21 @@ class _ScorecardSpan:
 
     def written(self, evaluations: bytes) -> bytes:
         """Write the span, at the end of its run. Its id is derived from its contents: written a second time it is a duplicate."""
-        scorecard, calls, end = self._scorecard, self.calls, self._end
+        scorecard, end = self._scorecard, self._end
         trajectory, root = scorecard.trajectory, scorecard.trajectory.root
-        contents = [_constant_part(trajectory.scope, trajectory.closed_because)]
+        contents = [
+            _constant_part(trajectory.scope, trajectory.closed_because),
+            incomplete_attributes(trajectory.incomplete),
+        ]
         # A conversation's root may lie in an earlier trace, and a parent must be in the same trace.
         if root is not None and root.trace_id == trajectory.trace_id:
             contents.insert(0, field(_PARENT, raw_id(root.span_id, 8)))
-        contents.append(incomplete_attributes(trajectory.incomplete))
-        contents += [results.SPAN_ATTRIBUTES + written for written in self._producer]
+        if self._producer:
+            contents.append(elements(results.SPAN_ATTRIBUTES, self._producer))
         if trajectory.conversation_id is not None:
-            for key in (_CONVERSATION, _SESSION):
-                contents.append(results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id))
-        criteria = [criterion for criterion in scorecard.criteria if criterion in calls]
-        contents += [_call_counts(criterion, *calls[criterion][1]) for criterion in criteria]
+            texts = [text_attribute(key, trajectory.conversation_id) for key in (_CONVERSATION, _SESSION)]
+            contents.append(elements(results.SPAN_ATTRIBUTES, texts))
+        contents.append(self.calls)
         contents += self.of_trajectory.values()
         contents.append(evaluations)
         contents += islice(self.links, MAX_LINKS)
@@ -211,13 +208,11 @@ class _ScorecardSpan:
             contents.append(_DROPPED_EVENTS + varint(self._dropped_events))
         if len(self.links) > MAX_LINKS:
             contents.append(_DROPPED_LINKS + varint(len(self.links) - MAX_LINKS))
-        trace_id = field(_TRACE_ID, raw_id(trajectory.trace_id, 16))
-        revisions = "\0".join([calls[criterion][0] for criterion in criteria]).encode("utf-8", "surrogatepass")
+        trace_id = _trace_id(trajectory.trace_id)
         # The judges' scorecard is a second span.
         kind = b"judges" if scorecard.by_judges else b"scorecard"
-        derived = blake2b(
-            b"".join((trace_id, *contents, *self._events, revisions)), digest_size=8, person=kind
-        ).digest()
+        identity = b"".join((trace_id, *contents, *self._events, self.revisions))
+        derived = blake2b(identity, digest_size=8, person=kind).digest()
         span_id = field(_SPAN_ID, derived if any(derived) else _NOT_ZERO)
         scored_at = attribute(_SCORED_AT, max(0, min(scorecard.scored_at_ns, _INT64_MAX)))
         times = results.SPAN_ATTRIBUTES + scored_at + _START + end + _END + end
@@ -268,6 +263,14 @@ class Emitter:
         self._requests = RequestWriter(self._resource, self._scope)
         self._results = ResultWriter(redactor, settings)
         self._resource_keys = settings.metrics.resource_attributes
+        keys = results.SERVICE, *self._resource_keys
+
+        # Producers are few.
+        @lru_cache(maxsize=1024)
+        def producer(*names: str | None) -> tuple[bytes, ...]:
+            return tuple([text_attribute(key, name) for key, name in zip(keys, names, strict=True) if name is not None])
+
+        self._producer = producer
         self._trace_url = settings.trace_url
         self._openinference = redactor if "openinference" in settings.annotate_form else None
         marks = LabelQueues(settings.queues).marks
@@ -293,22 +296,21 @@ class Emitter:
 
     def _items(self, scorecard: Scorecard) -> Iterator[tuple[Signal, bytes]]:
         """Yield the log records of a scorecard, then its span."""
-        span = _ScorecardSpan(scorecard, self._resource_keys)
-        with_parts: set[int] = set()
+        trajectory, outline = scorecard.trajectory, self._results.outline
+        names = (trajectory.service, *map(trajectory.resource.get, self._resource_keys))
+        span = _ScorecardSpan(scorecard, self._producer(*[name and name[:MAX_IDENTIFIER] for name in names]))
+        # A result that was made without its finding is looked at by itself.
+        with_parts, calls = set[Finding | None]((None,)), dict[Counted, int]()
         for verdict, alike in scorecard.verdicts.items():
-            counted, has_parts = self._results.outline(verdict)
-            for criterion, revision, outcome in counted:
-                of_criterion = span.calls.get(criterion)
-                if of_criterion is None:
-                    of_criterion = span.calls[criterion] = (revision, [0] * len(results.OUTCOME_WORDS))
-                of_criterion[1][outcome] += len(alike)
-            if has_parts:
-                with_parts.update([id(subject.call) for subject in alike])
+            counted, of_verdict = outline(verdict)
+            with_parts.update(of_verdict)
+            if counted:
+                calls[counted] = calls.get(counted, 0) + len(alike)
+        if calls:
+            span.calls, span.revisions = self._results.calls(scorecard.criteria, calls)
         if self._results.writes_spans:
             span.link()
-        for result in scorecard.results if with_parts else ():
-            if id(result.call) not in with_parts:
-                continue
+        for result in [one for one in scorecard.results if one.finding in with_parts]:
             parts = self._results.parts(result)
             if parts.on_span:
                 key = result.target, result.criterion
@@ -317,7 +319,7 @@ class Emitter:
                 span.add_event(parts.event, span.subject(result))
             if parts.record:
                 yield "logs", parts.record + span.subject(result).record
-        if span.calls or span.of_trajectory:
+        if calls or span.of_trajectory:
             evaluations = b""
             if self._openinference is not None:
                 of_trajectory = [one for one in scorecard.results if one.level == "trajectory"]

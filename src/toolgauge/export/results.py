@@ -24,6 +24,7 @@ from toolgauge.model.feedback import OWN_IDENTIFIER
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
+    Finding,
     Level,
     NotEvaluated,
     OutcomeWord,
@@ -211,10 +212,24 @@ def written_result(result: Result, redactor: Redactor) -> WrittenResult:
     )
 
 
-def _on_span(criterion: str, values: Mapping[str, AttributeValue | None]) -> bytes:
-    """Write the attributes of a span that have a value: `toolgauge.eval.<criterion>.<field>`."""
-    given = {field: value for field, value in values.items() if value is not None and value != ""}
-    return elements(SPAN_ATTRIBUTES, [attribute(on_span(criterion, field), value) for field, value in given.items()])
+def _on_span(found: WrittenResult | Finding, *others: tuple[str, str]) -> bytes:
+    """Write the attributes of a result on a span that have a value: `toolgauge.eval.<criterion>.<field>`."""
+    score = None if found.value is None else float(found.value)
+    criterion, fields = fit_text(found.criterion, MAX_IDENTIFIER), (("score", score), ("outcome", found.word), *others)
+    written = [
+        attribute(on_span(criterion, field), value) for field, value in fields if value is not None and value != ""
+    ]
+    return elements(SPAN_ATTRIBUTES, written)
+
+
+# The same few findings come all day long. Without the two: 3 % of all CPU.
+_unexplained = lru_cache(maxsize=_MAX_ENTRIES)(_on_span)
+
+
+@lru_cache(maxsize=_MAX_ENTRIES)
+def is_live(verdict: Verdict) -> bool:
+    """Return whether any of its findings is live."""
+    return any(finding.enforce == "live" for finding in verdict.findings)
 
 
 class Annotations:
@@ -234,11 +249,8 @@ class Annotations:
 
         `taken` are the indices of evaluations that spans already bear.
         """
-        trajectory, is_live = scorecard.trajectory, False
-        for verdict in scorecard.verdicts if trajectory.scope == "trace" else ():
-            for finding in verdict.findings:
-                is_live = is_live or finding.enforce == "live"
-        if not is_live:
+        trajectory = scorecard.trajectory
+        if trajectory.scope != "trace" or not any(map(is_live, scorecard.verdicts)):
             return {}
         by_span: dict[str, list[Subject]] = {}
         for subject in scorecard.subjects:
@@ -259,22 +271,25 @@ class Annotations:
         return written
 
     def _joined(self, verdict: Verdict, subjects: Sequence[Subject], scorecard: Scorecard) -> bytes:
-        results = [result for subject in subjects for result in subject.results if result.enforce == "live"]
+        live = [
+            (found, result)
+            for subject in subjects
+            for found, result in zip(subject.verdict.findings, subject.results, strict=True)
+            if found.enforce == "live"
+        ]
         if len(subjects) > 1:
             places = {name: place for place, name in enumerate(scorecard.criteria)}
-            results.sort(key=lambda result: places[result.criterion])
+            live.sort(key=lambda one: places[one[0].criterion])
         of_span: dict[str, bytes] = {}
         is_explained = False
-        for result in results:
-            if result.criterion in of_span:
-                of_span[result.criterion] = b""
-                continue
-            found = written_result(result, self._redactor)
-            values: dict[str, AttributeValue | None] = {"score": found.value, "outcome": found.word}
-            if found.word in _EXPLAINED:
-                is_explained = True
-                values["explanation"] = found.explanation
-            of_span[result.criterion] = _on_span(found.criterion, values)
+        for found, result in live:
+            if found.criterion in of_span:
+                of_span[found.criterion] = b""
+            elif found.word in _EXPLAINED:
+                is_explained, written = True, written_result(result, self._redactor)
+                of_span[found.criterion] = _on_span(written, ("explanation", written.explanation))
+            else:
+                of_span[found.criterion] = _unexplained(found)
         joined = b"".join(of_span.values())
         # An explanation has words of its own.
         if len(subjects) == 1 and not is_explained:
@@ -327,8 +342,20 @@ class ResultParts(Struct, frozen=True, gc=False):
     record: bytes = b""
 
 
-# The counts of a verdict on the scorecard's span (criterion, revision, index of the word), and whether its results have `ResultParts`.
-Outline: TypeAlias = tuple[tuple[tuple[str, str, int], ...], bool]
+# What a verdict counts on the scorecard's span: criterion, revision, index of the word.
+Counted: TypeAlias = tuple[tuple[str, str, int], ...]
+# The same with the findings that have `ResultParts`.
+Outline: TypeAlias = tuple[Counted, tuple[Finding, ...]]
+# By criterion, how many calls had each outcome: `toolgauge.eval.<criterion>.calls.passed`.
+_CALLS = ("calls.passed", "calls.failed", "calls.not_evaluated", "calls.error")
+_COUNTED_BYTES = 128
+
+
+# Without the cache: 2 % of all CPU.
+@lru_cache(maxsize=1024)
+def _call_counts(criterion: str, *counts: int) -> bytes:
+    written = [attribute(on_span(criterion, field), count) for field, count in zip(_CALLS, counts, strict=True)]
+    return elements(SPAN_ATTRIBUTES, written)
 
 
 class ResultWriter:
@@ -349,43 +376,73 @@ class ResultWriter:
         # Without it: 20 % of all CPU.
         self._written: BoundedCache[Hashable, ResultParts] = BoundedCache()
         self.outline = lru_cache(_MAX_ENTRIES)(self._outline)
+        # Most runs are short, and most calls pass.
+        self._calls: BoundedCache[Hashable, tuple[bytes, bytes]] = BoundedCache()
 
     def _outline(self, verdict: Verdict) -> Outline:
-        has_parts = any(one.word in self._records and (one.can_fail or one.word != "pass") for one in verdict.findings)
         shown = [one for one in verdict.findings if self.writes_spans and one.enforce != "shadow"]
-        has_parts |= any(
-            one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls") for one in shown
-        )
-        return tuple(
-            [(one.criterion, one.revision, OUTCOME_WORDS.index(one.word)) for one in shown if one.level == "call"]
-        ), has_parts
+        # A missing call is not an event of the trajectory.
+        on_span = [
+            one for one in shown if one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls")
+        ]
+        logged = [one for one in verdict.findings if one.word in self._records and (one.can_fail or one.word != "pass")]
+        counted = [(one.criterion, one.revision, OUTCOME_WORDS.index(one.word)) for one in shown if one.level == "call"]
+        return tuple(counted), (*on_span, *logged)
+
+    def calls(self, criteria: Sequence[str], counts: Mapping[Counted, int]) -> tuple[bytes, bytes]:
+        """Write how many calls had which outcomes, in the order of the criteria, and apart from it the revisions of these."""
+        key = (criteria, *counts.items())
+        known = self._calls.get(key)
+        if known is None:
+            found: dict[str, tuple[str, list[int]]] = {}
+            for counted, calls in counts.items():
+                for criterion, revision, outcome in counted:
+                    if criterion not in found:
+                        found[criterion] = (revision, [0] * len(OUTCOME_WORDS))
+                    found[criterion][1][outcome] += calls
+            in_order = [criterion for criterion in criteria if criterion in found]
+            revised = "\0".join([found[criterion][0] for criterion in in_order])
+            written = [_call_counts(criterion, *found[criterion][1]) for criterion in in_order]
+            value = b"".join(written), revised.encode("utf-8", "surrogatepass")
+            size_bytes = sum(map(len, value)) + _COUNTED_BYTES * (len(criteria) + sum(map(len, counts)))
+            known = self._calls.keep(key, value, size_bytes)
+        return known
 
     def parts(self, result: Result) -> ResultParts:
         """Write the parts of a result that are equal for all results like it."""
-        outcome = result.outcome
-        if isinstance(outcome, Scored):
-            if self._redactor.shows_values and outcome.differences:
-                # The values that are shown are different each time.
-                return self._parts(result)
-            word, text = outcome.passed, outcome.explanation
-            value = outcome.value
-        elif isinstance(outcome, NotEvaluated):
-            word, text, value = outcome.reason, outcome.explanation, "not_evaluated"
+        outcome, kind = result.outcome, ""
+        if isinstance(outcome, Errored):
+            kind, text = outcome.error_type, outcome.message
+        elif isinstance(outcome, Scored) and self._redactor.shows_values and outcome.differences:
+            # The values that are shown are different each time.
+            return self._parts(result)
         else:
-            word, text, value = outcome.error_type, outcome.message, "error"
-        criterion, revision, evaluator, version = result.criterion, result.revision, result.evaluator, result.version
+            text = outcome.explanation
         tool = None if result.call is None else result.call.name
-        key = (word, text, value, tool, criterion, revision, evaluator, version, result.level, result.enforce)
+        key = (result.finding, kind, text, tool, result.evaluator, result.version)
         known = self._written.get(key)
         if known is None:
             parts = self._parts(result)
-            size_bytes = sum(map(len, (f"{word}{text}{tool}", parts.on_span, parts.event, parts.record)))
+            if result.finding is None:
+                return parts
+            size_bytes = sum(map(len, (f"{kind}{text}{tool}", parts.on_span, parts.event, parts.record)))
             known = self._written.keep(key, parts, size_bytes)
         return known
 
     def _parts(self, result: Result) -> ResultParts:
         found = written_result(result, self._redactor)
-        word, explanation = found.word, found.explanation
+        word, explanation, on_span = found.word, found.explanation, b""
+        is_shown = self.writes_spans and not found.is_shadow
+        if is_shown and found.level == "trajectory":
+            reason = found.reason if word == "not_evaluated" else ""
+            others = (("reason", reason), ("explanation", explanation), ("revision", found.revision))
+            is_shown, on_span = False, _on_span(found, *others)
+        # A missing call is not an event of the trajectory either.
+        is_event = is_shown and word != "pass" and found.reason != "no_calls"
+        # A pass that could not have been anything else says nothing by itself.
+        record = self._records.get(word, b"") if result.can_fail or word != "pass" else b""
+        if not is_event and not record:
+            return ResultParts(on_span)
         event: dict[str, AttributeValue] = {
             CRITERION: found.criterion,
             OUTCOME: word,
@@ -408,8 +465,6 @@ class ResultWriter:
         if explanation:
             event[_EXPLANATION] = explanation
         attributes = [attribute(key, value) for key, value in event.items()]
-        # A pass that could not have been anything else says nothing by itself.
-        record = self._records.get(word, b"") if result.can_fail or word != "pass" else b""
         if record:
             of = "" if result.call is None else f" of {result.call.name[:_MAX_NAME]}"
             why = with_cause(explanation, _MAX_WHY)
@@ -420,17 +475,4 @@ class ResultWriter:
             record += elements(RECORD_ATTRIBUTES, attributes)
             # The digits of the subject follow.
             record += _BEFORE_UID + blake2b(record, digest_size=_RESULT_BYTES).hexdigest().encode()
-        if not self.writes_spans or found.is_shadow:
-            return ResultParts(record=record)
-        if found.level == "trajectory":
-            values = {
-                "score": found.value,
-                "outcome": word,
-                "reason": found.reason if word == "not_evaluated" else None,
-                "explanation": explanation,
-                "revision": found.revision,
-            }
-            return ResultParts(record=record, on_span=_on_span(found.criterion, values))
-        # A missing call is not an event of the trajectory either.
-        is_quiet = word == "pass" or found.reason == "no_calls"
-        return ResultParts(record=record, event=b"" if is_quiet else elements(EVENT_ATTRIBUTES, attributes))
+        return ResultParts(on_span, elements(EVENT_ATTRIBUTES, attributes) if is_event else b"", record)

@@ -6,10 +6,12 @@ fill the metrics store. The first values of a label have series; a value over a 
 places were unused for an hour. Times come from scorecards.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from typing import TypeAlias, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.export import results
 from toolgauge.export.results import BoundedCache
@@ -18,7 +20,7 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry, fit_label
 from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import OTHER_ERROR
-from toolgauge.model.outcomes import Observed, Scorecard, Verdict
+from toolgauge.model.outcomes import Enforce, Finding, Level, Observed, Scorecard
 from toolgauge.model.records import ENVIRONMENT, SpanRef
 from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory, recovered
@@ -47,8 +49,8 @@ _MAX_VALUES = 10
 _MAX_ERROR_TYPES = 20
 # Labels of the producer and of the called tool: service, attributes of resource and run, agent, tool.
 Who: TypeAlias = tuple[str, ...]
-# A service, and the values of the attributes of its resource and of the run.
-Producer: TypeAlias = tuple[str | None, tuple[str | None, ...]]
+# The same as they came, which may be absent. That of a producer alone ends before the agent.
+Names: TypeAlias = tuple[str | None, ...]
 
 
 class LabelSet(Struct, gc=False):
@@ -89,6 +91,8 @@ class LabelCaps:
         ).observe = lambda: {(): len(self.label_sets)}
         # The values that have series, by the index of their label and, of attributes, the service.
         self._known: dict[tuple[int, str], set[str]] = {}
+        # The labels of names of which each has a series. The same few tools are called all day long. Without it: 3 % of all CPU.
+        self.fitted: BoundedCache[Names, Who] = BoundedCache()
         self._error_types: dict[str, set[str]] = {}
         self.label_sets: dict[tuple[Who, Labels], LabelSet] = {}
         self._max_label_sets = settings.max_label_sets
@@ -96,23 +100,20 @@ class LabelCaps:
         self._idle_from_ns = 0
         self._on_dropped = on_dropped
 
-    def find(
-        self, producer: Producer, agent: str | None, tool: str | None, *, now_ns: int, rule: Labels = ()
-    ) -> tuple[Who, LabelSet | None]:
+    def find(self, names: Names, now_ns: int, rule: Labels = (), times: int = 1) -> tuple[Who, LabelSet | None]:
         """Fit the labels; all are `_other`, without a label set, when a new one would be over the cap."""
-        service, values = producer
-        names = (service, *values, agent, tool)
         who, capped = self._fitted(names)
+        found = self.label_sets.get((who, rule))
         is_full = len(self.label_sets) >= self._max_label_sets
-        if (capped or (is_full and (who, rule) not in self.label_sets)) and now_ns >= self._idle_from_ns:
+        if (capped or (is_full and found is None)) and now_ns >= self._idle_from_ns:
             self._sweep(now_ns)
             who, capped = self._fitted(names)
+            found = self.label_sets.get((who, rule))
         for label in capped:
-            self.capped.add(1, (label,))
-        found = self.label_sets.get((who, rule))
+            self.capped.add(times, (label,))
         if found is None:
             if len(self.label_sets) >= self._max_label_sets:
-                self.capped.add(1, (LABEL_SETS,))
+                self.capped.add(times, (LABEL_SETS,))
                 return tuple((OTHER if label else "") for label in who), None
             found = self.label_sets[who, rule] = LabelSet(who, rule, now_ns)
         found.used_ns = max(found.used_ns, now_ns)
@@ -137,12 +138,14 @@ class LabelCaps:
         if gone:
             self._on_dropped(gone)
 
-    def _fitted(self, names: tuple[str | None, ...]) -> tuple[Who, list[str]]:
+    def _fitted(self, names: Names) -> tuple[Who, Sequence[str]]:
         """Fit names, with the labels whose cap was reached."""
+        if (fitted := self.fitted.get(names)) is not None:
+            return fitted, ()
         who: list[str] = []
         capped: list[str] = []
         for place, (raw, (label, limit)) in enumerate(zip(names, self._limits, strict=True)):
-            value = fit_label(raw[:MAX_LABEL]) if raw else ""
+            value = fit_label(raw) if raw else ""
             if value:
                 known = self._known.setdefault((place, who[0] if 0 < place < len(names) - 2 else ""), set())
                 if value not in known and len(known) >= limit:
@@ -151,12 +154,15 @@ class LabelCaps:
                 else:
                     known.add(value)
             who.append(value)
-        return tuple(who), capped
+        fitted = tuple(who)
+        if not capped:
+            self.fitted.keep(names, fitted, _size_bytes(*filter(None, names), *who))
+        return fitted, capped
 
     def _sweep(self, now_ns: int) -> None:
         """Give up the label sets that were not used for an hour, and the values that only they had."""
         self.drop([found for found in self.label_sets.values() if now_ns - found.used_ns >= HOUR])
-        self._known = {}
+        self._known, self.fitted = {}, BoundedCache()
         for who in {found.who for found in self.label_sets.values()}:
             for place, value in enumerate(who):
                 if value not in ("", OTHER):
@@ -168,23 +174,18 @@ class LabelCaps:
 
 
 class _Series(Struct, frozen=True):
-    """Where tool calls that are alike are counted."""
+    """Where tool calls or results that are alike are counted; `scores` is the cell of their score, in `stream`, if they have one."""
 
     counted: Labels
-    # Folded calls have a label set that no cap knows.
+    # What is counted as `_other` has a label set that no cap knows.
     label_set: LabelSet
+    stream: Labels = ()
+    scores: HistogramCell | None = None
+    is_failure: bool = False
 
 
-class _Evaluated(_Series, frozen=True):
-    """Where results that are alike are counted; `scores` is the cell of their score, with its labels, if they have one."""
-
-    is_failure: bool
-    scores: tuple[HistogramCell, Labels] | None
-    value: float
-
-
-# Names of the labels of a call: producer, agent, tool, state, type of error and recovery.
-_Called: TypeAlias = tuple[Producer, str | None, str, CallState, str, str]
+# Names of a call, its state, type of error and recovery.
+_Called: TypeAlias = tuple[Names, CallState, str, str]
 _FAILURES = frozenset(("fail", "error"))
 # Bytes of labels beside their names, and of a character of these.
 _LABELS_BYTES = 800
@@ -236,8 +237,8 @@ class ScoreMetrics:
             for measure, described in _DESCRIBED.items()
         )
         self.adopt(costs or CostSettings())
-        # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
-        self._known: BoundedCache[tuple[Producer, Verdict], tuple[_Evaluated, ...]] = BoundedCache()
+        # The same few tools are judged by the same criteria all day long. Without it: 4 % of all CPU.
+        self._known: BoundedCache[tuple[Who | None, Finding], _Series] = BoundedCache()
         self._known_calls: BoundedCache[_Called, _Series] = BoundedCache()
 
     def adopt(self, costs: CostSettings) -> None:
@@ -250,10 +251,13 @@ class ScoreMetrics:
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
         trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
-        properties, service = trajectory.properties, trajectory.service
-        values = (*map(trajectory.resource.get, self._resource_keys), *map(properties.get, self._run_keys))
+        service = trajectory.service
         # Cut as labels are: a key must not hold a megabyte of somebody's name.
-        whose = service and service[:MAX_LABEL], values
+        whose: Names = (
+            service and service[:MAX_LABEL],
+            *map(trajectory.resource.get, self._resource_keys),
+            *map(trajectory.properties.get, self._run_keys),
+        )
         agent = trajectory.agents[0][:MAX_LABEL] if trajectory.agents else None
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
@@ -262,34 +266,28 @@ class ScoreMetrics:
             if trajectory.scope == "trace" and trajectory.calls:
                 self._count_calls(trajectory, whose, now_ns)
             if trajectory.scope == "trace" and trajectory.hidden_turns:
-                who, _ = self._caps.find(whose, agent, None, now_ns=now_ns)
+                who, _ = self._caps.find((*whose, agent, None), now_ns)
                 self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
-        nowhere = SpanRef(trajectory.trace_id, "")
         for verdict, subjects in scorecard.verdicts.items():
-            known = self._known.get((whose, verdict))
-            if known is not None:
-                self._count(known, len(subjects), subjects[-1].target or nowhere, now_ns)
-                continue
-            # Each by itself: a capped series is counted each time.
-            for subject in subjects:
-                self._count(self._series(verdict, whose, now_ns), 1, subject.target or nowhere, now_ns)
+            judged = subjects[-1].target or SpanRef(trajectory.trace_id, "")
+            self._count((*whose, verdict.agent, verdict.tool), verdict.findings, len(subjects), now_ns, judged)
         # Last: scores come first where labels are capped.
         usage = self._usages.read(scorecard)
         if usage is not None:
-            who, _ = self._caps.find(whose, agent, None, now_ns=now_ns)
+            who, _ = self._caps.find((*whose, agent, None), now_ns)
+            labels = (*who[:-1], usage.outcome)
             for histogram, value in zip(self._of_runs, (usage.tokens, usage.duration, usage.cost), strict=True):
                 if value is not None:
-                    histogram.record(value, (*who[:-1], usage.outcome))
+                    histogram.record(value, labels)
 
     def count_tool_changes(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         """Count changes of tools, and the tools and definitions that a cap left out of comparison."""
         self._caps.capped.add(capped, (TOOL_DEFINITIONS,))
         for change in changes:
-            resource = tuple(
-                [change.environment if key == ENVIRONMENT else None for key in (*self._resource_keys, *self._run_keys)]
-            )
-            whose = change.service, resource
-            who, _ = self._caps.find(whose, change.agent, change.tool, now_ns=change.time_ns)
+            values = [
+                change.environment if key == ENVIRONMENT else None for key in (*self._resource_keys, *self._run_keys)
+            ]
+            who, _ = self._caps.find((change.service, *values, change.agent, change.tool), change.time_ns)
             self._tool_changes.begin(*((*who, kind) for kind in get_args(ToolChangeKind)))
             self._tool_changes.add(1, (*who, change.kind))
 
@@ -327,7 +325,7 @@ class ScoreMetrics:
                 self._scores.cells.pop(stream, None)
         self._known = BoundedCache()
 
-    def _count_calls(self, trajectory: Trajectory, whose: Producer, now_ns: int) -> None:
+    def _count_calls(self, trajectory: Trajectory, whose: Names, now_ns: int) -> None:
         known = self._known_calls
         # As the counter's `add` does; this is done of every call.
         counted = self._tool_calls.cells
@@ -336,14 +334,8 @@ class ScoreMetrics:
         for call in trajectory.calls:
             error_type = "" if call.error is None else call.error.kind or OTHER_ERROR
             # Rule: a failed call that was made good in the same trace is `true`; no other call has the label.
-            key = (
-                whose,
-                call.agent,
-                stable_tool(call.name),
-                call.state,
-                error_type,
-                "true" if call.order in recoveries else "",
-            )
+            is_recovered = "true" if call.order in recoveries else ""
+            key = ((*whose, call.agent, stable_tool(call.name)), call.state, error_type, is_recovered)
             series = known.get(key)
             if series is None:
                 series, known = self._call_series(key, now_ns), self._known_calls
@@ -356,55 +348,57 @@ class ScoreMetrics:
                 self._tool_calls.exemplars[series.counted] = exemplar
 
     def _call_series(self, called: _Called, now_ns: int) -> _Series:
-        whose, agent, tool, state, error, is_recovered = called
-        who, label_set = self._caps.find(whose, agent, tool, now_ns=now_ns)
+        names, state, error, is_recovered = called
+        who, label_set = self._caps.find(names, now_ns)
         error_type = self._caps.error_type(who[0], error)
-        end = (state, error_type, is_recovered)
-        self._tool_calls.begin((*who, *end))
-        series = _Series((*who, *end), label_set or LabelSet(who, (), now_ns))
+        labels = (*who, state, error_type, is_recovered)
+        self._tool_calls.begin(labels)
+        series = _Series(labels, label_set or LabelSet(who, (), now_ns))
         if label_set is not None and OTHER not in who and error_type == fit_label(error):
-            self._known_calls.keep(called, series, _size_bytes((agent, tool, error, *whose[1])))
+            self._known_calls.keep(called, series, _size_bytes(*filter(None, names), error))
         return series
 
-    def _count(self, series: Iterable[_Evaluated], times: int, judged: SpanRef, now_ns: int) -> None:
+    def _count(self, names: Names, findings: Sequence[Finding], times: int, now_ns: int, judged: SpanRef) -> None:
+        counted, who = self._evaluations.cells, self._caps.fitted.get(names)
         # As the counter's `add` does. One exemplar a cell and scorecard, that of the last call.
-        counted, where = self._evaluations.cells, (now_ns, judged.trace_id, judged.span_id)
-        exemplar = Exemplar(1.0, *where)
-        for one in series:
-            one.label_set.used_ns = now_ns
-            counted[one.counted] += times
-            if one.scores is not None:
-                of_value = exemplar if one.value == 1.0 else Exemplar(one.value, *where)
-                cell, stream = one.scores
-                self._scores.add(cell, stream, one.value, of_value, times)
-            if one.is_failure:
-                self._evaluations.exemplars[one.counted] = exemplar
+        exemplar = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
+        for finding in findings:
+            series = self._known.get((who, finding)) or self._series(names, finding, times, now_ns)
+            series.label_set.used_ns = now_ns
+            counted[series.counted] += times
+            cell, value = series.scores, finding.value
+            if cell is not None and value is not None:
+                of_value = exemplar if value == 1.0 else replace(exemplar, value=value)
+                self._scores.add(cell, series.stream, value, of_value, times)
+            if series.is_failure:
+                self._evaluations.exemplars[series.counted] = exemplar
 
-    def _series(self, verdict: Verdict, whose: Producer, now_ns: int) -> Iterator[_Evaluated]:
-        """Begin the series of a verdict, one after the other: each is counted before the next may take its place."""
-        known, made, is_lasting = self._known, list[_Evaluated](), True
-        for finding in verdict.findings:
-            enforce = "shadow" if finding.enforce == "shadow" else ""
-            rule = (fit_label(finding.criterion), fit_label(finding.revision), finding.level, enforce)
-            who, label_set = self._caps.find(whose, verdict.agent, verdict.tool, rule=rule, now_ns=now_ns)
-            stream, counted = (*who, *rule), (*who, *rule, finding.word, finding.reason)
-            self._evaluations.begin(counted)
-            scores = None
-            if finding.value is not None:
-                bounds = () if not finding.can_fail else BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS
-                scores = (self._scores.begin(stream, bounds), stream)
-                if finding.can_fail:
-                    self._evaluations.begin((*stream, "pass", ""), (*stream, "fail", ""))
-            place, is_failure = label_set or LabelSet(who, rule, now_ns), finding.word in _FAILURES
-            made.append(_Evaluated(counted, place, is_failure, scores, finding.value or 0.0))
-            # Where a cap was reached, the next time may be another.
-            is_lasting = is_lasting and label_set is not None and OTHER not in who
-            yield made[-1]
-        # The cache does not keep series that were given up in the meantime.
-        if is_lasting and known is self._known:
-            names = [text for one in made for text in one.counted]
-            known.keep((whose, verdict), tuple(made), _size_bytes((*names, *whose[1])))
+    def _series(self, names: Names, finding: Finding, times: int, now_ns: int) -> _Series:
+        """Begin the series of so many results with a finding."""
+        rule = _rule(finding.criterion, finding.revision, finding.level, finding.enforce)
+        who, label_set = self._caps.find(names, now_ns, rule, times)
+        stream, scores = (*who, *rule), None
+        counted = (*stream, finding.word, finding.reason)
+        others = (
+            ((*stream, "pass", ""), (*stream, "fail", "")) if finding.value is not None and finding.can_fail else ()
+        )
+        self._evaluations.begin(counted, *others)
+        if finding.value is not None:
+            bounds = () if not finding.can_fail else BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS
+            scores = self._scores.begin(stream, bounds)
+        place, is_failure = label_set or LabelSet(who, rule, now_ns), finding.word in _FAILURES
+        series = _Series(counted, place, stream, scores, is_failure)
+        # Where a cap was reached, the next time may be another.
+        if label_set is not None and OTHER not in who:
+            self._known.keep((who, finding), series, _size_bytes(*counted))
+        return series
 
 
-def _size_bytes(made_of: Iterable[str | None]) -> int:
-    return _LABELS_BYTES + _CHARACTER_BYTES * sum([len(name) for name in made_of if name])
+# Criteria are few.
+@lru_cache(maxsize=1024)
+def _rule(criterion: str, revision: str, level: Level, enforce: Enforce) -> Labels:
+    return fit_label(criterion), fit_label(revision), level, "shadow" if enforce == "shadow" else ""
+
+
+def _size_bytes(*made_of: str) -> int:
+    return _LABELS_BYTES + _CHARACTER_BYTES * sum(map(len, made_of))

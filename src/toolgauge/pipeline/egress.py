@@ -233,12 +233,12 @@ class Egress:
         return True
 
     def _flush_scorecards(self, now_ns: int) -> None:
+        if not self.scorecards and not self.closed_entries:
+            return
         # Taken out first: a batch that fails here is not tried again, so that it stops nothing behind it.
         scorecards, closed_entries = self.scorecards[:], self.closed_entries[:]
         self.scorecards.clear()
         self.closed_entries.clear()
-        if not scorecards and not closed_entries:
-            return
         # Written to the journal together with the ids of their trajectories, which are closed then.
         own: list[JournalEntry] = []
         outgoings: list[Outgoing] = []
@@ -253,7 +253,7 @@ class Egress:
         finally:
             # Also after a fault: a request that fails after each restart is worse than a missing one.
             closed: list[ClosedId] = []
-            for scorecard in scorecards:
+            for scorecard in scorecards if self._ledger.has_journal else ():
                 of, partition = scorecard.trajectory, None if scorecard.by_judges else scorecard.trajectory.partition
                 is_trace = of.scope == "trace"
                 sampled: Mapping[str, SamplingDecision] = self._keepers.noted(of.trace_id) if is_trace else {}
@@ -277,15 +277,16 @@ class Egress:
 
 def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
     """Return how many of these spans leave in one request, one at least, and their bytes."""
-    size_bytes = 0
-    counted: set[int] = set()
+    size_bytes, counted, last = 0, set[int](), None
     for count, span in enumerate(spans):
-        added_bytes = len(span.raw)
+        added_bytes, container = len(span.raw), span.container
         # A resource and a scope count once for all containers that share them.
-        for around in (span.container.resource, span.container.scope):
-            if id(around) not in counted:
-                counted.add(id(around))
-                added_bytes += sum(map(len, around))
+        if container is not last:
+            last = container
+            for around in (container.resource, container.scope):
+                if id(around) not in counted:
+                    counted.add(id(around))
+                    added_bytes += sum(map(len, around))
         if count and size_bytes + added_bytes > REQUEST_BYTES:
             return count, size_bytes
         size_bytes += added_bytes

@@ -1,4 +1,4 @@
-"""From spans to the cause of a regression."""
+"""From spans to a regression, and its cause."""
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
@@ -26,3 +26,18 @@ def test_an_alarm_names_the_model_that_changed() -> None:
     began = next(each for each in walk.regressions if each.stream.tool == "find_order")
     assert [change.after for change in began.causes[0].changes] == ["large-06"]
     assert began.causes[0].changes[0].property == "gen_ai.response.model"
+
+
+def test_an_agent_that_stops_calling_tools_is_noticed_by_one_stream() -> None:
+    walk = Walk("watch.baseline_min=50")
+    made = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "large"}
+    for number in range(1, 201):
+        trace = f"t{number}"
+        called = (tool("find_order", trace=trace),) if number <= 100 else ()
+        walk.send(request(run(trace=trace), span("chat", made, id="chat", trace=trace), *called).SerializeToString())
+        walk.wait(10)
+    assert walk.watcher is not None
+    streams = {(each.stream.criterion, each.stream.tool) for each in walk.watcher.statuses()}
+    assert ("default.tool_use", None) in streams
+    assert "default.coverage" not in {criterion for criterion, _ in streams}
+    assert [(each.phase, each.stream.criterion) for each in walk.regressions] == [("began", "default.tool_use")]

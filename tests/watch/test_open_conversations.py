@@ -3,15 +3,12 @@
 from functools import partial
 
 import msgspec
+import pytest
+from msgspec.structs import replace
 
-from tests.watch.support import HOUR, MINUTE, SECOND, START, scorecard, watcher
-from toolgauge.watch.open_conversations import (
-    OpenConversations,
-    TrajectoryScores,
-    figures_of,
-    tallies_of,
-    trajectory_scores,
-)
+from tests.watch.support import HOUR, MINUTE, SECOND, START, scorecard, watch_metrics, watcher
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.watch.open_conversations import OpenConversations, TrajectoryScores, trajectory_scores
 
 TOOLS = [f"tool-{number}" for number in range(25)]
 MIB = 1 << 20
@@ -60,9 +57,68 @@ def test_memory_that_is_short_has_half_of_them_counted_a_few_at_a_time():
     assert not list(open_ones.idle(START + SECOND))
 
 
-def test_scores_by_stream_and_by_tool_are_the_same():
-    both = scores(1).figures() | scores(2, names="-other", value=0.5).figures()
-    assert figures_of(tallies_of(both)) == both
+def counted(*cards: Scorecard) -> dict[str | None, tuple[dict[str, tuple[float, int]], str]]:
+    """Return what the streams of one conversation get, by tool: scores, and the worst trace."""
+    open_ones = OpenConversations(MINUTE)
+    for card in cards:
+        found = trajectory_scores(card)
+        assert found is not None
+        assert open_ones.add(found, START) is None
+    ((_, conversation, _),) = open_ones.idle(START + MINUTE)
+    assert open_ones.size_bytes == 0
+    return {key[3]: (tally.scores, tally.worst_trace[-1]) for key, tally in conversation.tallies.items()}
+
+
+def test_scores_are_summed_by_tool_in_the_stream_of_the_tool_and_of_its_agent():
+    cards = [
+        scorecard(1, [("find", 1.0), ("find", 1.0), ("book", 0.5)], at_ns=START, conversation="c"),
+        scorecard(2, [("find", 0.25), ("find", 1.0)], at_ns=START, conversation="c"),
+        scorecard(3, [("find", 0.25)], at_ns=START, conversation="c"),
+    ]
+    assert counted(*cards) == {
+        "find": ({"": (3.5, 5)}, "2"),
+        "book": ({"": (0.5, 1)}, "1"),
+        None: ({"find": (3.5, 5), "book": (0.5, 1)}, "2"),
+    }
+
+
+def test_what_a_conversation_takes_does_not_grow_with_scores_that_it_had_before():
+    open_ones = OpenConversations(10 * MINUTE)
+    open_ones.add(scores(1, conversation="c"), START)
+    before = open_ones.size_bytes
+    for number in range(2, 100):
+        open_ones.add(scores(number, conversation="c"), START)
+    assert open_ones.size_bytes == before
+
+
+def test_a_thousand_different_verdicts_complete_a_conversation_and_excess_tools_have_no_stream_of_their_own():
+    metrics = watch_metrics()
+    watching = watcher(metrics)
+    for number in range(42):
+        watching.add(scores(number, conversation="c", names=f"-{number}"), START)
+        watching.tick(START)
+    assert metrics.observations_cut.value() == 1
+    statuses = watching.statuses()
+    assert len(statuses) <= 201
+    assert metrics.streams_evicted.value() == 41 * len(TOOLS) - len(statuses) + 1
+    whole = next(arm for arm in watching.arms() if arm.stream.tool is None)
+    assert (whole.observations, whole.sum) == (1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "tool", "watched"),
+    [("tool_use", None, True), ("coverage", None, False), ("tool_success", "find", False)],
+)
+def test_scores_that_never_fail_are_watched_only_as_a_figure_of_runs_that_is_not_about_their_recording(
+    evaluator: str, tool: str | None, *, watched: bool
+):
+    for can_fail in (True, False):
+        card = scorecard(1, [(tool, 0.5)], at_ns=START)
+        results = tuple(
+            replace(each, criterion=evaluator, evaluator=evaluator, can_fail=can_fail) for each in card.results
+        )
+        found = trajectory_scores(replace(card, results=results))
+        assert (found is not None) == (can_fail or watched)
 
 
 def test_an_hour_of_a_conversation_is_one_observation_on_either_side_of_a_restart():

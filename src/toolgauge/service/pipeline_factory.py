@@ -53,6 +53,7 @@ from toolgauge.service.plug_in_evaluators import on_spare_thread
 from toolgauge.settings import MINUTE
 from toolgauge.state.ledger import NO_LEDGER, Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
+from toolgauge.watch.open_conversations import is_watched
 from toolgauge.watch.watcher import OnToolChanges, Watcher
 
 VERSION = version("toolgauge")
@@ -188,7 +189,11 @@ def make_watcher(config: Config, metrics: SelfMetrics) -> Watcher | None:
 
 def watched_streams(criteria: Sequence[Criterion]) -> Mapping[tuple[str, str], str]:
     """Return the measures of the criteria whose scores are watched, by name and revision."""
-    return {(one.name, one.revision): one.measure for one in criteria if one.enforce == "live"}
+    return {
+        (one.name, one.revision): one.measure
+        for one in criteria
+        if one.enforce == "live" and is_watched(one.evaluator_name, one.evaluator.level, one.pass_at > 0)
+    }
 
 
 def make_rules(

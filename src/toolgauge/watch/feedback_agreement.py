@@ -25,27 +25,17 @@ _OUTCOMES = ("pass", "fail", "not_evaluated")
 _Key: TypeAlias = bytes
 
 
-class _Outcomes(Struct, frozen=True, gc=False):
-    """The findings of criteria, as bits by the number of the criterion."""
-
-    last_ns: int
-    applied: int = 0
-    judged: int = 0
-    failed: int = 0
-
-    def joined(self, other: "_Outcomes") -> "_Outcomes":
-        return _Outcomes(
-            max(self.last_ns, other.last_ns),
-            self.applied | other.applied,
-            self.judged | other.judged,
-            self.failed | other.failed,
-        )
+# Of each criterion, by its number: whether it applied, scored a subject, and failed one.
+_APPLIED, _JUDGED, _FAILED, _BITS = 1, 2, 4, 3
+# When the last findings came, and all of them as bits.
+_Outcomes: TypeAlias = tuple[int, int]
 
 
 class _Waiting(Struct):
     """Verdicts that wait, by name: `None` where there were different ones."""
 
-    outcomes: _Outcomes
+    last_ns: int
+    bits: int
     verdicts: dict[str, bool | None]
 
 
@@ -91,7 +81,7 @@ class FeedbackAgreement:
     def next_due_ns(self) -> int | None:
         """When the oldest verdict is to be compared."""
         oldest = next(iter(self._waiting.values()), None)
-        return None if oldest is None else oldest.outcomes.last_ns + self._keep_ns
+        return None if oldest is None else oldest.last_ns + self._keep_ns
 
     def add(self, feedback: Feedback, now_ns: int) -> None:
         """Take one verdict."""
@@ -106,9 +96,9 @@ class FeedbackAgreement:
         if waiting is None:
             if len(self._waiting) >= self._capacity:
                 self._compare(next(iter(self._waiting)))
-            self._forget_outcomes(now_ns, self._capacity)
-            waiting = _Waiting(self._outcomes.get(key, _Outcomes(now_ns)), {})
-        waiting.outcomes = waiting.outcomes.joined(_Outcomes(now_ns))
+            self._forget_outcomes(now_ns)
+            waiting = _Waiting(*self._outcomes.get(key, (now_ns, 0)), {})
+        waiting.last_ns = max(waiting.last_ns, now_ns)
         self._waiting[key] = waiting
         # Names come from clients: so many are labels, the others are one.
         name = fit_label(feedback.name)
@@ -125,30 +115,27 @@ class FeedbackAgreement:
         """Take the results of a trajectory; they wait for verdicts, or join waiting ones."""
         if not scorecard.results:
             return
-        trajectory = scorecard.trajectory
-        applied = judged = failed = 0
+        trajectory, now_ns, bits = scorecard.trajectory, scorecard.scored_at_ns, 0
         for verdict in scorecard.verdicts:
-            bits = self._bits(verdict)
-            applied, judged, failed = applied | bits[0], judged | bits[1], failed | bits[2]
-        found = _Outcomes(scorecard.scored_at_ns, applied, judged, failed)
+            bits |= self._bits(verdict)
         keys = [bytes.fromhex(trajectory.trace_id)] if trajectory.scope == "trace" else []
         if trajectory.conversation_id is not None:
             keys.append(_conversation_key(trajectory.conversation_id))
+        outcomes = self._outcomes
         for key in keys:
-            kept = self._outcomes.pop(key, None)
-            if kept is None:
-                self._forget_outcomes(found.last_ns, self._capacity - 1)
-            self._outcomes[key] = found if kept is None else kept.joined(found)
-            waiting = self._waiting.pop(key, None)
-            if waiting is not None:
-                waiting.outcomes = waiting.outcomes.joined(found)
-                self._waiting[key] = waiting
+            last_ns, before = outcomes.pop(key, (now_ns, 0))
+            outcomes[key] = max(last_ns, now_ns), before | bits
+            if key in self._waiting:
+                waiting = self._waiting[key]
+                waiting.last_ns, waiting.bits = max(waiting.last_ns, now_ns), waiting.bits | bits
+                self._waiting.move_to_end(key)
+        self._forget_outcomes(now_ns)
 
     def tick(self, now_ns: int) -> None:
         """Compare verdicts of traces and conversations that have been quiet for long enough."""
         while self._waiting:
             oldest = next(iter(self._waiting))
-            if self._waiting[oldest].outcomes.last_ns + self._keep_ns > now_ns:
+            if self._waiting[oldest].last_ns + self._keep_ns > now_ns:
                 break
             self._compare(oldest)
 
@@ -157,9 +144,8 @@ class FeedbackAgreement:
         while self._waiting:
             self._compare(next(iter(self._waiting)))
 
-    def _bits_of(self, verdict: Verdict) -> tuple[int, int, int]:
-        """Return the bits of the criteria that applied to a subject, that scored it, and that failed it."""
-        applied = judged = failed = 0
+    def _bits_of(self, verdict: Verdict) -> int:
+        bits = 0
         for finding in verdict.findings:
             # Passes of a criterion that cannot fail mean nothing.
             if finding.can_fail:
@@ -167,34 +153,31 @@ class FeedbackAgreement:
                 if criterion not in self._numbers:
                     self._numbers[criterion] = len(self._numbers)
                     self._begin([criterion], self._names)
-                bit = 1 << self._numbers[criterion]
-                applied |= bit
-                judged |= 0 if finding.value is None else bit
-                failed |= bit if finding.word == "fail" else 0
-        return applied, judged, failed
+                found = _APPLIED if finding.value is None else _APPLIED | _JUDGED
+                bits |= (found | _FAILED if finding.word == "fail" else found) << _BITS * self._numbers[criterion]
+        return bits
 
-    def _forget_outcomes(self, now_ns: int, most: int) -> None:
+    def _forget_outcomes(self, now_ns: int) -> None:
         outcomes = self._outcomes
         while outcomes:
             oldest = next(iter(outcomes))
-            if len(outcomes) <= most and now_ns - outcomes[oldest].last_ns <= self._keep_ns:
+            if len(outcomes) <= self._capacity and now_ns - outcomes[oldest][0] <= self._keep_ns:
                 return
             del outcomes[oldest]
 
     def _compare(self, key: _Key) -> None:
-        waiting = self._waiting.pop(key)
-        outcomes, verdicts = waiting.outcomes, self._metrics.verdicts
+        waiting, verdicts = self._waiting.pop(key), self._metrics.verdicts
         for name, passed in waiting.verdicts.items():
             if passed is None:
                 verdicts.add(1, ("contradicted",))
-            elif not outcomes.applied:
+            elif not waiting.bits:
                 verdicts.add(1, ("unmatched",))
             else:
                 verdicts.add(1, ("compared",))
                 for (criterion, revision), number in self._numbers.items():
-                    bit = 1 << number
-                    if outcomes.applied & bit:
-                        word = "fail" if outcomes.failed & bit else "pass" if outcomes.judged & bit else "not_evaluated"
+                    found = waiting.bits >> _BITS * number
+                    if found & _APPLIED:
+                        word = "fail" if found & _FAILED else "pass" if found & _JUDGED else "not_evaluated"
                         labels = fit_label(criterion), fit_label(revision), name, "pass" if passed else "fail", word
                         self._metrics.agreement.add(1, labels)
 

@@ -1,21 +1,22 @@
 """Turns results into observations of conversations: detectors count conversations, not calls.
 
 Calls of one conversation share their fate; one by one they cause false alarms. A trace without an id stands for itself. Thousands of
-conversations are open at a time, mostly of the same streams: equal keys are kept once, and the figures are packed. Together they
-take a bounded number of bytes; beyond it the longest idle ones are counted early.
+conversations are open at a time, mostly with the same few verdicts: each keeps how often it had which, and streams are made of them
+when it is complete. Together they take a bounded number of bytes; beyond it the longest idle ones are counted early.
 """
 
 import sys
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from toolgauge.model.metrics import fit_label
-from toolgauge.model.outcomes import Scorecard, Verdict
+from toolgauge.model.metrics import MAX_LABEL, fit_label
+from toolgauge.model.outcomes import Level, Scorecard, Subject, Verdict
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Stream
 from toolgauge.watch.fingerprint import fingerprint, joined
@@ -24,72 +25,57 @@ from toolgauge.watch.offers import Offer, offers
 # Service, environment, agent, tool, criterion, revision, level: the fields of `Stream` in their order.
 StreamKey: TypeAlias = tuple[str | None, str | None, str | None, str | None, str, str, str]
 ConversationKey: TypeAlias = tuple[str, str]
-# By tool, the sum of its scores and their number.
-Scores: TypeAlias = dict[str, tuple[float, int]]
-# The sum of scores, their number, the lowest score, and its trace.
-Figures: TypeAlias = tuple[float, int, float, str]
 
-_TOOL = Stream.__struct_fields__.index("tool")
 # Of one conversation. Scores of further tools count for all tools of their agent only.
 _MOST_STREAMS = 200
+# So many different verdicts complete a conversation.
+_MOST_VERDICTS = 1000
 _MAX_CONVERSATION_ID = 256
+_MOST_KNOWN = 4096
 
 
-class Tally(Struct, gc=False):
-    """The scores of one stream in one conversation; `worst_trace` is the trace of the lowest."""
+class Scores(Struct, frozen=True, array_like=True, cache_hash=True, gc=False):
+    """The watched scores of a verdict, by criterion, revision and level."""
 
-    scores: Scores
-    worst: float
-    worst_trace: str
+    service: str | None
+    environment: str | None
+    agent: str | None
+    tool: str | None
+    values: tuple[tuple[str, str, str, float], ...]
 
 
-class Conversation(Struct, kw_only=True):
-    """Scores of one conversation, by stream, and the properties of its runs. Times are wall-clock."""
-
-    opened_ns: int
-    first_ns: int
-    last_ns: int
-    tallies: dict[StreamKey, Tally]
-    # Absent in rows that were written before properties were read.
-    fingerprint: dict[str, str] = {}
+# How often each was seen, and the first trace that had it.
+Seen: TypeAlias = dict[Scores, tuple[int, str]]
 
 
 class TrajectoryScores(Struct, array_like=True, gc=False):
-    """The scores of one scorecard: sum, number and lowest by stream, but for the streams of all tools of an agent.
+    """The scores of one scorecard, with how many calls had them.
 
-    `conversation` is `None` if it has no other trajectory. `left_out` counts scores of excess tools. `offers` are the tools that
-    its runs were offered.
+    `conversation` is `None` if it has no other trajectory. `offers` are the tools that its runs were offered.
     """
 
     conversation: ConversationKey | None
     fingerprint: dict[str, str]
     opened_ns: int
     trace_id: str
-    scores: dict[StreamKey, tuple[float, int, float]]
-    left_out: int
+    scores: dict[Scores, int]
     offers: list[Offer] = []
 
-    def figures(self) -> dict[StreamKey, Figures]:
-        """Return the scores with their trace."""
-        return {stream: (*scores, self.trace_id) for stream, scores in self.scores.items()}
+
+_KNOWN: dict[tuple[str | None, str | None, Verdict], Scores] = {}
 
 
 def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     """Return the scores of a scorecard; `None` when it has neither scores nor offers."""
     trajectory = scorecard.trajectory
     service, environment = trajectory.service, trajectory.resource.get(ENVIRONMENT)
-    # As metrics show them: streams of one name are one, and people can ask for it. A name may be a megabyte of somebody's text.
-    service, environment = fit_label(service) if service else None, fit_label(environment) if environment else None
-    scores: dict[StreamKey, tuple[float, int, float]] = {}
-    left_out = 0
+    # A name may be a megabyte of somebody's text.
+    service, environment = service and service[:MAX_LABEL], environment and environment[:MAX_LABEL]
+    scores: dict[Scores, int] = {}
     for verdict, subjects in scorecard.verdicts.items():
-        times = len(subjects)
-        for stream, value in _streams(service, environment, verdict):
-            place = stream if stream in scores or len(scores) < _MOST_STREAMS else _place(scores, stream)
-            left_out += 0 if place is stream else times
-            if place is not None:
-                total, count, lowest = scores.get(place, (0.0, 0, value))
-                scores[place] = total + times * value, count + times, min(lowest, value)
+        each = _KNOWN.get((service, environment, verdict)) or _scores(service, environment, verdict, subjects[0])
+        if each.values:
+            scores[each] = scores.get(each, 0) + len(subjects)
     # The first scorecard of a trajectory counts its runs; that of its judges comes after it.
     offered = [] if scorecard.by_judges else offers(trajectory)
     if not scores and not offered:
@@ -98,74 +84,83 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     if trajectory.scope != "conversation" and trajectory.conversation_id is not None:
         # A lone surrogate could not be saved.
         conversation_id = trajectory.conversation_id[:_MAX_CONVERSATION_ID].encode(errors="replace").decode()
-        conversation = service or "", conversation_id
+        conversation = _label(service) or "", conversation_id
     opened_ns = trajectory.opened_ns or scorecard.scored_at_ns
-    properties = fingerprint(trajectory)
-    return TrajectoryScores(conversation, properties, opened_ns, trajectory.trace_id, scores, left_out, offered)
+    return TrajectoryScores(conversation, fingerprint(trajectory), opened_ns, trajectory.trace_id, scores, offered)
 
 
-@lru_cache(maxsize=4096)
-def _streams(service: str | None, environment: str | None, verdict: Verdict) -> tuple[tuple[StreamKey, float], ...]:
-    agent = fit_label(verdict.agent) if verdict.agent else None
-    tool = fit_label(verdict.tool) if verdict.tool else None
-    return tuple(
-        ((service, environment, agent, tool, finding.criterion, finding.revision, finding.level), finding.value)
-        for finding in verdict.findings
-        if finding.value is not None and finding.enforce == "live"
-    )
+@lru_cache(maxsize=_MOST_KNOWN)
+def _label(name: str | None) -> str | None:
+    """Return a name as metrics show it: streams of one name are one, and people can ask for it."""
+    return fit_label(name) if name else None
 
 
-def _place(taken: Collection[StreamKey], stream: StreamKey) -> StreamKey | None:
-    """Return the stream to which scores of a stream are added; `None` without room."""
-    is_of_tool = stream[_TOOL] is not None
-    if stream in taken or len(taken) < (_MOST_STREAMS if is_of_tool else 2 * _MOST_STREAMS):
-        return stream
-    return _place(taken, _of_tool(stream, None)) if is_of_tool else None
-
-
-def _of_tool(stream: StreamKey, tool: str | None) -> StreamKey:
-    service, environment, agent, _, criterion, revision, level = stream
-    return service, environment, agent, tool, criterion, revision, level
-
-
-def add_figures(known: dict[StreamKey, Figures], more: Mapping[StreamKey, Figures]) -> int:
-    """Add scores of the same conversation; return the number of those without a place of their own."""
-    left_out = 0
-    for stream, (total, count, lowest, trace_id) in more.items():
-        place = stream if stream in known else _place(known, stream)
-        left_out += 0 if place is stream else count
-        if place is not None:
-            before = known.get(place, (0.0, 0, lowest, trace_id))
-            worst = (lowest, trace_id) if lowest < before[2] else before[2:]
-            known[place] = before[0] + total, before[1] + count, *worst
-    return left_out
-
-
-def tallies_of(figures: Mapping[StreamKey, Figures]) -> dict[StreamKey, Tally]:
-    """Return the scores by stream: all tools of an agent are a stream as well, in which each tool has a baseline of its own."""
-    tallies: dict[StreamKey, Tally] = {}
-    for stream, (total, count, lowest, trace_id) in figures.items():
-        tool = stream[_TOOL]
-        if tool is not None:
-            tallies[stream] = Tally({"": (total, count)}, lowest, trace_id)
-        of_agent = stream if tool is None else _of_tool(stream, None)
-        tally = tallies.setdefault(of_agent, Tally({}, lowest, trace_id))
-        tally.scores[tool or ""] = total, count
-        if lowest < tally.worst:
-            tally.worst, tally.worst_trace = lowest, trace_id
-    return tallies
-
-
-def figures_of(tallies: Mapping[StreamKey, Tally]) -> dict[StreamKey, Figures]:
-    """Return the figures from which `tallies_of` makes these tallies."""
-    found: dict[StreamKey, Figures] = {}
-    for stream, tally in tallies.items():
-        for tool, (total, count) in tally.scores.items():
-            of_tool = _of_tool(stream, tool) if tool else stream
-            # The lowest score of a tool is known in its own stream.
-            if not tool or of_tool not in tallies:
-                found[of_tool] = total, count, tally.worst, tally.worst_trace
+def _scores(service: str | None, environment: str | None, verdict: Verdict, subject: Subject) -> Scores:
+    """Select the scores of a verdict that are watched."""
+    values = [
+        (one.criterion, one.revision, one.level, one.value)
+        for one, result in zip(verdict.findings, subject.results, strict=True)
+        if one.value is not None and one.enforce == "live" and is_watched(result.evaluator, one.level, one.can_fail)
+    ]
+    whose = _label(service), _label(environment), _label(verdict.agent), _label(verdict.tool)
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    found = _KNOWN[service, environment, verdict] = Scores(*whose, tuple([_shared(*value) for value in values]))
     return found
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _shared(criterion: str, revision: str, level: str, value: float) -> tuple[str, str, str, float]:
+    return criterion, revision, level, value
+
+
+def is_watched(evaluator: str, level: Level, can_fail: bool) -> bool:  # noqa: FBT001 (as a finding has it)
+    """Return whether scores of a criterion are watched: where none of them fails, only as one figure a run that is about the agent."""
+    return can_fail or (level == "trajectory" and evaluator != "coverage")
+
+
+class Tally(Struct, gc=False):
+    """The scores of one stream in one conversation: by tool, their sum and number; `worst_trace` is the trace of the lowest."""
+
+    scores: dict[str, tuple[float, int]]
+    worst: float
+    worst_trace: str
+
+
+class Conversation(Struct):
+    """A conversation that is complete: its scores by stream, and the properties of its runs. `opened_ns` is wall-clock.
+
+    `left_out` counts scores without a place of their own.
+    """
+
+    opened_ns: int
+    fingerprint: dict[str, str]
+    tallies: dict[StreamKey, Tally]
+    left_out: int
+
+
+def complete(opened_ns: int, properties: dict[str, str], seen: Seen) -> Conversation:
+    """Sort scores by stream: all tools of an agent are a stream as well, in which each tool has a baseline of its own."""
+    tallies: dict[StreamKey, Tally] = {}
+    left_out = 0
+    for one, (times, trace_id) in seen.items():
+        service, environment, agent, tool, values = one.service, one.environment, one.agent, one.tool, one.values
+        for criterion, revision, level, value in values:
+            of_tool = service, environment, agent, tool, criterion, revision, level
+            of_agent = service, environment, agent, None, criterion, revision, level
+            places = ((of_tool, "", _MOST_STREAMS), (of_agent, tool or "", 2 * _MOST_STREAMS))
+            for key, part, most in places if tool is not None else places[1:]:
+                tally = tallies.get(key)
+                if tally is None:
+                    if len(tallies) >= most:
+                        left_out += times
+                        continue
+                    tally = tallies[key] = Tally({}, value, trace_id)
+                total, count = tally.scores.get(part, (0.0, 0))
+                tally.scores[part] = total + times * value, count + times
+                if value < tally.worst:
+                    tally.worst, tally.worst_trace = value, trace_id
+    return Conversation(opened_ns, properties, tallies, left_out)
 
 
 def stream_of(key: StreamKey) -> Stream:
@@ -183,73 +178,27 @@ def stream_of(key: StreamKey) -> Stream:
 
 
 _MAX_BYTES = 32 * 1024 * 1024
-# Memory beside the figures: names, the entry among the others, and the keys under which it is stored.
-_CONVERSATION_BYTES, _REFERENCE_BYTES, _USE_BYTES = 900, 8, 300
+# Memory of a conversation beside its id and properties, of a verdict in it, and of one that several have, and of each of its scores.
+_CONVERSATION_BYTES, _SEEN_BYTES, _SCORES_BYTES, _SCORE_BYTES = 900, 100, 300, 100
 # A conversation that never falls idle would never be counted: it is cut into blocks of so many idle times.
 _LONGEST = 6
 # Counting one takes 0.3 ms: while memory is given back, others should not wait for long.
 _CUT_AT_ONCE = 250
-_Texts = TypeVar("_Texts", bound=tuple[str | None, ...])
 
 
-class _Use(Struct, Generic[_Texts]):
-    texts: _Texts
-    users: int = 0
+class OpenConversation(Struct, array_like=True, gc=False):
+    """What is known of an open conversation, as it is saved; `properties` are packed. Times are wall-clock."""
 
-
-class Shared(Generic[_Texts]):
-    """Keeps one of equal tuples while any is in use. `size_bytes` is about their memory."""
-
-    def __init__(self) -> None:
-        self.size_bytes = 0
-        self._uses: dict[_Texts, _Use[_Texts]] = {}
-
-    def take(self, each: Iterable[_Texts]) -> tuple[_Texts, ...]:
-        """Return the kept tuples equal to these."""
-        taken: list[_Texts] = []
-        for texts in each:
-            use = self._uses.get(texts)
-            if use is None:
-                use = self._uses[texts] = _Use(texts)
-                self.size_bytes += _size_bytes(texts)
-            use.users += 1
-            taken.append(use.texts)
-        return tuple(taken)
-
-    def give_back(self, each: Iterable[_Texts]) -> None:
-        """End one use of each of these; forget the unused ones."""
-        for texts in each:
-            use = self._uses[texts]
-            use.users -= 1
-            if not use.users:
-                del self._uses[texts]
-                self.size_bytes -= _size_bytes(texts)
-
-
-def _size_bytes(texts: tuple[str | None, ...]) -> int:
-    return _USE_BYTES + sum([sys.getsizeof(text) for text in texts if text is not None])
-
-
-class _Open(Struct, gc=False):
-    """An open conversation: `figures` are those of its streams, in their order, and the traces that they name."""
-
+    key: ConversationKey
     opened_ns: int
     first_ns: int
     last_ns: int
-    streams: tuple[StreamKey, ...]
-    properties: tuple[tuple[str, str], ...]
-    figures: bytes
+    properties: bytes
+    seen: Seen
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-# Traces, and figures with the place of their trace.
-_PACKED = msgspec.msgpack.Decoder(tuple[list[str], list[tuple[float, int, float, int]]])
-
-
-def _unpacked(conversation: _Open) -> dict[StreamKey, Figures]:
-    traces, figures = _PACKED.decode(conversation.figures)
-    rows = [(total, count, lowest, traces[place]) for total, count, lowest, place in figures]
-    return dict(zip(conversation.streams, rows, strict=True))
+_PROPERTIES = msgspec.msgpack.Decoder(dict[str, str])
 
 
 class OpenConversations:
@@ -261,74 +210,78 @@ class OpenConversations:
         # Less than `max_bytes` while memory is given back.
         self._room_bytes = max_bytes
         # In a plain dict, looking for the first passes over all entries that were removed there.
-        self._open: OrderedDict[ConversationKey, _Open] = OrderedDict()
-        self._streams: Shared[StreamKey] = Shared()
-        self._properties: Shared[tuple[str, str]] = Shared()
-        self._own_bytes = 0
+        self._open: OrderedDict[ConversationKey, OpenConversation] = OrderedDict()
+        # Equal scores are kept once, with the number of conversations that have them.
+        self._shared: dict[Scores, tuple[Scores, int]] = {}
+        self._full: list[ConversationKey] = []
+        # About how much memory they take.
+        self.size_bytes = 0
         self._next_cut_ns = 0
-        # Scores of tools beyond the most of one conversation.
-        self.left_out = 0
 
-    def __getitem__(self, key: ConversationKey) -> Conversation:
-        return _complete(self._open[key])
+    def __getitem__(self, key: ConversationKey) -> OpenConversation:
+        return self._open[key]
 
     def __len__(self) -> int:
         return len(self._open)
 
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory they take."""
-        return self._own_bytes + self._streams.size_bytes + self._properties.size_bytes
-
     def add(self, scores: TrajectoryScores, now_ns: int) -> Conversation | None:
         """Collect the scores of a trajectory; return its conversation where it is complete."""
-        key, figures = scores.conversation, scores.figures()
-        self.left_out += scores.left_out
-        known = self._open.get(key) if key is not None else None
-        properties, opened_ns, first_ns = scores.fingerprint, scores.opened_ns, now_ns
-        if known is not None:
-            properties = joined(dict(known.properties), properties)
-            opened_ns, first_ns = known.opened_ns, known.first_ns
-            more, figures = figures, _unpacked(known)
-            self.left_out += add_figures(figures, more)
+        key, properties, trace_id = scores.conversation, scores.fingerprint, scores.trace_id
         if key is None:
-            return Conversation(
-                opened_ns=opened_ns,
-                first_ns=first_ns,
-                last_ns=now_ns,
-                tallies=tallies_of(figures),
-                fingerprint=properties,
-            )
-        self._put(key, figures, properties, (opened_ns, first_ns, now_ns))
+            seen = {one: (times, trace_id) for one, times in scores.scores.items()}
+            return complete(scores.opened_ns, properties, seen)
+        known = self._open.get(key)
+        if known is None:
+            known = self._open[key] = OpenConversation(key, scores.opened_ns, now_ns, now_ns, b"", {})
+            self.size_bytes += _CONVERSATION_BYTES + len(key[1])
+        else:
+            properties = joined(_PROPERTIES.decode(known.properties), properties)
+            known.last_ns = now_ns
+            self._open.move_to_end(key)
+        packed = _ENCODER.encode(properties)
+        self.size_bytes += len(packed) - len(known.properties)
+        known.properties, seen = packed, known.seen
+        for one, times in scores.scores.items():
+            before = seen.get(one)
+            if before is None:
+                seen[self._take(one)] = times, trace_id
+            else:
+                seen[one] = before[0] + times, before[1]
+        if len(seen) > _MOST_VERDICTS:
+            self._full.append(key)
         return None
 
     def idle(self, now_ns: int) -> Iterator[tuple[ConversationKey, Conversation, bool]]:
         """Take out the conversations that are complete, or cut because they last too long or take too much (`True`)."""
         cut = 0
         while self._open:
-            key, conversation = next(iter(self._open.items()))
+            conversation = next(iter(self._open.values()))
             # A time in the future is from before a restart, when the clock was ahead: it would keep the others waiting.
             is_idle = abs(now_ns - conversation.last_ns) >= self.idle_ns
             if not is_idle and (self.size_bytes <= self._room_bytes or cut == _CUT_AT_ONCE):
                 break
             cut += not is_idle
-            yield key, _complete(self._remove(key)), not is_idle
+            yield conversation.key, self._remove(conversation), not is_idle
         if cut < _CUT_AT_ONCE:
             self._room_bytes = self._max_bytes
         if now_ns >= self._next_cut_ns:
             self._next_cut_ns = now_ns + self.idle_ns
             too_long_ns = _LONGEST * self.idle_ns
-            for key in [key for key, each in self._open.items() if now_ns - each.first_ns >= too_long_ns]:
-                yield key, _complete(self._remove(key)), True
+            self._full += [key for key, each in self._open.items() if now_ns - each.first_ns >= too_long_ns]
+        full, self._full = self._full, []
+        for key in full:
+            if key in self._open:
+                yield key, self._remove(self._open[key]), True
 
     def shed(self) -> None:
         """Have half of the memory given back with the next calls of `idle`."""
         self._room_bytes = self.size_bytes // 2
 
-    def restore(self, key: ConversationKey, conversation: Conversation) -> None:
+    def restore(self, saved: OpenConversation) -> None:
         """Restore a conversation that an earlier process left open."""
-        times = conversation.opened_ns, conversation.first_ns, conversation.last_ns
-        self._put(key, figures_of(conversation.tallies), conversation.fingerprint, times)
+        self.size_bytes += _CONVERSATION_BYTES + len(saved.key[1]) + len(saved.properties)
+        saved.seen = {self._take(one): counted for one, counted in saved.seen.items()}
+        self._open[saved.key] = saved
 
     @property
     def next_due_ns(self) -> int | None:
@@ -336,40 +289,30 @@ class OpenConversations:
         first = next(iter(self._open.values()), None)
         return None if first is None else first.last_ns + self.idle_ns
 
-    def _put(
-        self,
-        key: ConversationKey,
-        figures: Mapping[StreamKey, Figures],
-        properties: Mapping[str, str],
-        times: tuple[int, int, int],
-    ) -> None:
-        """Store a conversation as the newest, in place of an earlier state."""
-        streams, named = self._streams.take(figures), self._properties.take(properties.items())
-        if key in self._open:
-            self._remove(key)
-        traces: dict[str, int] = {}
-        rows = [(*numbers, traces.setdefault(trace_id, len(traces))) for *numbers, trace_id in figures.values()]
-        conversation = self._open[key] = _Open(*times, streams, named, _ENCODER.encode(([*traces], rows)))
-        self._own_bytes += _size(key, conversation)
+    def _take(self, one: Scores) -> Scores:
+        """Return the kept scores equal to these, for one more conversation."""
+        kept, users = self._shared.get(one, (None, 0))
+        if kept is None:
+            # From another process, each has parts of its own.
+            kept = replace(one, values=tuple([_shared(*value) for value in one.values]))
+            self.size_bytes += _size_bytes(kept)
+        self.size_bytes += _SEEN_BYTES
+        self._shared[kept] = kept, users + 1
+        return kept
 
-    def _remove(self, key: ConversationKey) -> _Open:
-        conversation = self._open.pop(key)
-        self._own_bytes -= _size(key, conversation)
-        self._streams.give_back(conversation.streams)
-        self._properties.give_back(conversation.properties)
-        return conversation
-
-
-def _size(key: ConversationKey, conversation: _Open) -> int:
-    references = len(conversation.streams) + len(conversation.properties)
-    return _CONVERSATION_BYTES + len(key[1]) + len(conversation.figures) + _REFERENCE_BYTES * references
+    def _remove(self, conversation: OpenConversation) -> Conversation:
+        del self._open[conversation.key]
+        self.size_bytes -= _CONVERSATION_BYTES + len(conversation.key[1]) + len(conversation.properties)
+        self.size_bytes -= _SEEN_BYTES * len(conversation.seen)
+        for one in conversation.seen:
+            kept, users = self._shared.pop(one)
+            if users > 1:
+                self._shared[kept] = kept, users - 1
+            else:
+                self.size_bytes -= _size_bytes(kept)
+        return complete(conversation.opened_ns, _PROPERTIES.decode(conversation.properties), conversation.seen)
 
 
-def _complete(conversation: _Open) -> Conversation:
-    return Conversation(
-        opened_ns=conversation.opened_ns,
-        first_ns=conversation.first_ns,
-        last_ns=conversation.last_ns,
-        tallies=tallies_of(_unpacked(conversation)),
-        fingerprint=dict(conversation.properties),
-    )
+def _size_bytes(one: Scores) -> int:
+    names = one.service, one.environment, one.agent, one.tool
+    return _SCORES_BYTES + _SCORE_BYTES * len(one.values) + sum([sys.getsizeof(name) for name in names if name])

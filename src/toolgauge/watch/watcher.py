@@ -12,7 +12,7 @@ from zlib import crc32
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
 from toolgauge.model.metrics import Exemplar
 from toolgauge.model.outcomes import Scorecard
@@ -32,9 +32,9 @@ from toolgauge.watch.fingerprint import of_tool
 from toolgauge.watch.open_conversations import (
     Conversation,
     ConversationKey,
+    OpenConversation,
     OpenConversations,
     StreamKey,
-    Tally,
     TrajectoryScores,
     trajectory_scores,
 )
@@ -102,12 +102,6 @@ _TOOL = _FIELDS.index("tool")
 OnToolChanges: TypeAlias = Callable[[Sequence[ToolDefinitionChange], int], None]
 
 
-class _SavedConversation(Struct, array_like=True):
-    key: ConversationKey
-    conversation: Conversation
-    tallies: list[tuple[StreamKey, Tally]]
-
-
 class Watcher:
     """Watches the streams of one process, and the tools that its agents are offered.
 
@@ -123,7 +117,7 @@ class Watcher:
         self._streams: dict[StreamKey, WatchedStream] = {}
         # Changes that are not stored yet: streams and conversations that changed, and keys of removed rows.
         self._changed_streams: dict[StreamKey, None] = {}
-        self._changed_conversations: dict[bytes, ConversationKey] = {}
+        self._changed_conversations: dict[ConversationKey, None] = {}
         self._removed: set[bytes] = set()
         # Keys of rows that a store may have: without one, nothing needs to be removed.
         self._given: set[bytes] = set()
@@ -155,13 +149,10 @@ class Watcher:
         if not scores.scores:
             return ()
         complete = self._conversations.add(scores, now_ns)
-        if self._conversations.left_out:
-            self._metrics.streams_evicted.add(self._conversations.left_out)
-            self._conversations.left_out = 0
         if complete is not None:
             return tuple(self._complete(complete, now_ns))
         if scores.conversation is not None:
-            self._changed_conversations[_row(b"c", scores.conversation)] = scores.conversation
+            self._changed_conversations[scores.conversation] = None
         return ()
 
     def tick(self, now_ns: int) -> Sequence[Regression]:
@@ -179,9 +170,8 @@ class Watcher:
         for key, conversation, is_cut in self._conversations.idle(now_ns):
             if is_cut:
                 self._metrics.observations_cut.add()
-            row = _row(b"c", key)
-            self._changed_conversations.pop(row, None)
-            self._remove(row)
+            self._changed_conversations.pop(key, None)
+            self._remove(_row(b"v", key))
             regressions.extend(self._complete(conversation, now_ns))
         return regressions
 
@@ -193,6 +183,8 @@ class Watcher:
     def _complete(self, conversation: Conversation, now_ns: int) -> Iterator[Regression]:
         # Criterion and revision of a key are `key[4:6]`.
         watched, criteria = conversation.tallies, self._criteria
+        if conversation.left_out:
+            self._metrics.streams_evicted.add(conversation.left_out)
         if criteria is not None:
             watched = {key: tally for key, tally in watched.items() if key[4:6] in criteria}
         if not watched:
@@ -311,11 +303,8 @@ class Watcher:
     def changes(self) -> tuple[dict[bytes, bytes], set[bytes]]:
         """Return the rows that changed since the last call, by key, and the keys of removed rows."""
         rows = {_row(b"s", key): self._streams[key].dump() for key in self._changed_streams}
-        for row, key in self._changed_conversations.items():
-            conversation = self._conversations[key]
-            bare = replace(conversation, tallies={})
-            saved = _SavedConversation(key, bare, list(conversation.tallies.items()))
-            rows[row] = msgspec.msgpack.encode(saved)
+        for key in self._changed_conversations:
+            rows[_row(b"v", key)] = msgspec.msgpack.encode(self._conversations[key])
         contracts = self._contracts
         rows.update((_row(b"o", whose), contracts.dump(whose)) for whose in contracts.changed)
         contracts.changed = {}
@@ -331,7 +320,7 @@ class Watcher:
         self._given = set(rows)
         damaged = 0
         streams: list[WatchedStream] = []
-        conversations: list[_SavedConversation] = []
+        conversations: list[OpenConversation] = []
         for row, sealed in rows.items():
             try:
                 saved = sealed[_CHECKSUM_BYTES:]
@@ -343,11 +332,11 @@ class Watcher:
                     streams.append(WatchedStream.load(saved))
                 elif row.startswith(b"o"):
                     self._contracts.restore(saved)
-                elif row.startswith((b"t", b"d")):
-                    # Definitions in a form that earlier releases wrote: they are learned again.
+                elif row.startswith((b"t", b"d", b"c")):
+                    # Definitions, which are learned again, and open conversations in a form that earlier releases wrote.
                     self._removed.add(row)
                 else:
-                    conversations.append(msgspec.msgpack.decode(saved, type=_SavedConversation))
+                    conversations.append(msgspec.msgpack.decode(saved, type=OpenConversation))
             except (ValueError, msgspec.MsgspecError):
                 damaged += 1
                 self._removed.add(row)
@@ -356,9 +345,8 @@ class Watcher:
             self._show(stream)
         while len(self._streams) > self._settings.max_streams:
             self._evict()
-        for each in sorted(conversations, key=lambda each: each.conversation.last_ns):
-            each.conversation.tallies = dict(each.tallies)
-            self._conversations.restore(each.key, each.conversation)
+        for each in sorted(conversations, key=lambda each: each.last_ns):
+            self._conversations.restore(each)
         return damaged
 
     def _remove(self, row: bytes) -> None:

@@ -8,6 +8,7 @@ of the conversation that its first request shows, else to that of the trace id; 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TypeAlias
 from zlib import crc32
 
@@ -21,7 +22,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from toolgauge.model.delivery import NO_ENTRY, Assignment, BrokerMessage, Signal, Source
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import SpanHead
-from toolgauge.otlp.bounds import SPAN, parse
+from toolgauge.otlp.bounds import SPAN, joined, parse
 from toolgauge.otlp.encode import varint
 from toolgauge.otlp.envelope import Container, copied, encode_spans, is_trace_id, parse_request, read_head
 from toolgauge.otlp.marks import is_back_to_front
@@ -109,6 +110,18 @@ _MAX_TRACES = 100_000
 _TRACE_ID = b"\n\x10"
 
 
+def _written_trace_id(signal: Signal, raw: bytes) -> bytes:
+    """Return the trace id of a span or log record as it is written, which may be no id; empty where none is found."""
+    if signal == "traces":
+        # As SDKs write a span, and as the Collector does, back to front. In all others the id is looked for.
+        if raw[:2] == _TRACE_ID:
+            return raw[2:18]
+        if raw[-18:-16] == _TRACE_ID and is_back_to_front(raw):
+            return raw[-16:]
+    found, _ = _place(signal, raw)
+    return b"" if found is None else bytes.fromhex(found)
+
+
 class Part(Struct, frozen=True):
     """What of a request one worker is to have; `items` counts its spans or log records."""
 
@@ -145,20 +158,12 @@ class Divider:
         request = parse_request(body)
         check_signal(signal, request)
         if self._searches:
-            self._remember_conversations((_place(signal, item[1])[0], item) for item in copied_items(body))
+            self._remember_conversations(signal, request)
         # Only numbers are kept for all items: their groups and bytes as objects take up to sixteen times the memory of the request.
         workers: list[int] = []
         of_trace: dict[bytes, int] = {}
-        is_span = signal == "traces"
         for raw in _items(request):
-            # As SDKs write a span, and as the Collector does, back to front. In all others the id is looked for.
-            if is_span and raw[:2] == _TRACE_ID:
-                written = raw[2:18]
-            elif is_span and raw[-18:-16] == _TRACE_ID and is_back_to_front(raw):
-                written = raw[-16:]
-            else:
-                found, _ = _place(signal, raw)
-                written = b"" if found is None else bytes.fromhex(found)
+            written = _written_trace_id(signal, raw)
             if written not in of_trace:
                 of_trace[written] = self.worker_of(written.hex() if is_trace_id(written) else None)
             workers.append(of_trace[written])
@@ -175,18 +180,25 @@ class Divider:
         known = self._of_trace.get(trace_id)
         return crc32(trace_id.encode()) % self._workers if known is None else known
 
-    def _remember_conversations(self, items: Iterable[tuple[str | None, Item]]) -> None:
+    def _remember_conversations(self, signal: Signal, request: RequestMessage) -> None:
         begun: dict[str, bytes | None] = {}
-        of_resource: dict[tuple[bytes, ...], bytes | None] = {}
-        for trace_id, (around, raw) in items:
-            if trace_id is None or trace_id in self._of_trace or begun.get(trace_id) is not None:
-                continue
-            found = self._conversation(raw)
-            if found is None:
-                if around.resource not in of_resource:
-                    of_resource[around.resource] = self._conversation(b"".join(around.resource))
-                found = of_resource[around.resource]
-            begun[trace_id] = found
+        settled: set[bytes] = set()
+        for group in request.resource_groups:
+            of_resource: list[bytes | None] = []
+            for raw in chain.from_iterable([scope_group.items for scope_group in group.scope_groups]):
+                written = _written_trace_id(signal, raw)
+                if written in settled:
+                    continue
+                trace_id = written.hex()
+                if is_trace_id(written) and trace_id not in self._of_trace:
+                    found = self._conversation(raw)
+                    if found is None:
+                        of_resource = of_resource or [self._conversation(joined(group.resource))]
+                        found = of_resource[0]
+                    begun[trace_id] = found
+                    if found is None:
+                        continue
+                settled.add(written)
         for trace_id, conversation in begun.items():
             key = trace_id.encode() if conversation is None else conversation
             self._of_trace[trace_id] = crc32(key) % self._workers

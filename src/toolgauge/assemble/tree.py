@@ -35,9 +35,7 @@ _Edge: TypeAlias = tuple[Node, Node]
 _LogOrder: TypeAlias = tuple[bool, int, str, int, str]
 _order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
 _time: Callable[[Node], int] = attrgetter("time_ns")
-_is_log: Callable[[Reading], bool] = attrgetter("is_log")
-_span_id: Callable[[Reading], str] = attrgetter("ref.span_id")
-_service: Callable[[Node], str | None] = attrgetter("first.service")
+_is_log, _span_id, _service = attrgetter("is_log"), attrgetter("ref.span_id"), attrgetter("first.service")
 _rank: Callable[[ConversationSeen], tuple[int, str]] = attrgetter("rank", "conversation_id")
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
 _MAX_AGENT_PATH = 32

@@ -79,7 +79,6 @@ class Scale:
         of_calls = map(_CONTENTS, kinds) if reading.size_bytes <= _LONG_SPAN else map(not_, map(_OTHERS, kinds))
         held = [*chain.from_iterable(map(astuple, compress(observations, of_calls)))]
         for seen in compress(observations, map(_OTHERS, kinds)):
-            # Exact types: `isinstance` takes five times as long on a Struct.
             if type(seen) is MessageSeen:
                 # Each model call repeats the system prompt; recognised again, it is mostly the same object.
                 size += self._once(seen, seen.text.__sizeof__()) if seen.role == "system" else seen.text.__sizeof__()

@@ -113,12 +113,16 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
 
 def _settle_all(nodes: Sequence[Node]) -> None:
     """Give each node its branch. A circle of parents is cut open above its earliest span."""
-    for node in nodes:
+    # The last one first: most producers send a span after the spans below it.
+    for node in reversed(nodes):
         if node.branch is not NOWHERE:
             continue
         above = node.above
         if above is not None and above.below is not None and node.agent_run is None:
             node.branch = above.below
+            continue
+        if above is None or above.branch is not NOWHERE:
+            _settle(node)
             continue
         path: list[Node] = []
         at: Node | None = node
@@ -215,8 +219,10 @@ def _observed(reading: Reading) -> Node:
             result, error, protocol = seen.result, seen.error, seen.protocol is not None
             arguments, agent, tool_id = seen.arguments, seen.agent, seen.tool_id
             is_unfinished = seen.is_unfinished or (end_ns < start_ns and error is None and type(result) is NotRecorded)
-            views = (arguments, agent, result, error, protocol, tool_id, is_log, is_unfinished)
-            node.executions.append(Execution(node, seen.name, seen.call_id, *views))
+            ran = Execution(
+                node, seen.name, seen.call_id, arguments, agent, result, error, protocol, tool_id, is_log, is_unfinished
+            )
+            node.executions.append(ran)
         elif type(seen) is CallRequested:
             arguments, agent, place = seen.arguments, seen.agent, seen.position
             views = (arguments, agent, place, seen.usable, seen.output, seen.by_provider)

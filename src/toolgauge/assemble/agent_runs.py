@@ -38,8 +38,7 @@ _Newest: TypeAlias = dict[Role, Collection[str]]
 _Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
 _time: Callable[[_Sight], int] = itemgetter(0)
 _end: Callable[[Node], int] = attrgetter("until_ns")
-_name: Callable[[ToolDefinition], str] = attrgetter("name")
-_ending: Callable[[Node], str | None] = attrgetter("model_call.ending")
+_name, _ending = attrgetter("name"), attrgetter("model_call.ending")
 Offered: TypeAlias = tuple[ToolDefinition, ...] | None
 # The time of an offer, and its tools.
 Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
@@ -236,8 +235,11 @@ def _run(run: Node, speaking: Sequence[Node], tools: Offered, *, begins: bool | 
 
 
 def _first_text(nodes: Sequence[Node], role: str) -> str | None:
+    texts: list[str] = []
     for node in nodes:
-        texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
+        for seen in node.messages:
+            if seen.role == role and seen.text:
+                texts.append(seen.text)  # noqa: PERF401 - a list of one costs more
         if texts:
             return "\n".join(dict.fromkeys(texts) if len(texts) > 1 else texts)
     return None

@@ -320,8 +320,7 @@ class Assembler:
         """Yield the trajectories that are due, each closed as it is yielded: the others stay due."""
         now_ns = self._now_ns = max(now_ns, self._now_ns)
         while True:
-            evicted = self.eviction.take() or self.eviction.take_excess(now_ns)
-            if evicted is not None:
+            if (evicted := self.eviction.take(now_ns)) is not None:
                 ended, because, self.due_ns = evicted
             elif self._finished_runs:
                 yield self._finished_runs.popleft()

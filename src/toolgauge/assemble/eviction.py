@@ -84,24 +84,23 @@ class Eviction:
         while self.open_bytes > kept and (oldest := self._oldest()) is not None:
             self._evict(oldest, "memory", now_ns)
 
-    def take(self) -> Evicted | None:
-        """Return the first that waits to be closed."""
+    def take(self, now_ns: int | None = None) -> Evicted | None:
+        """Return the first that waits to be closed; where the time is given, else one that exceeds new settings."""
         self.is_overloaded = bool(self._unscored)
-        if self._unscored or not self._waiting:
-            return self._unscored.popleft() if self._unscored else None
-        self.waiting_bytes -= self._waiting[0].ended.size_bytes
-        return self._waiting.popleft()
-
-    def take_excess(self, now_ns: int) -> Evicted | None:
-        """Return one that exceeds new settings; `None` once everything fits them."""
-        if self._limits is not self._settings:
-            excess, since_ns = self._excess(self._settings), self._adopted_ns
-            if excess is not None:
-                self._evict(*excess, now_ns)
-                evicted = self.take()
-                return None if evicted is None else evicted._replace(since_ns=since_ns)
-            self._limits = self._settings
-            self.above_bytes = 0
+        if self._unscored:
+            return self._unscored.popleft()
+        if self._waiting:
+            self.waiting_bytes -= self._waiting[0].ended.size_bytes
+            return self._waiting.popleft()
+        if now_ns is None or self._limits is self._settings:
+            return None
+        excess = self._excess(self._settings)
+        if excess is not None:
+            self._evict(*excess, now_ns)
+            evicted = self.take()
+            return None if evicted is None else evicted._replace(since_ns=self._adopted_ns)
+        self._limits = self._settings
+        self.above_bytes = 0
         return None
 
     def take_lost(self) -> list[OpenTrace]:

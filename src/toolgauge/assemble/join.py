@@ -71,8 +71,6 @@ class _Planted:
                 break
         # Stands for the trace as a whole.
         self.whole = self.root or index.nodes[0]
-        self.offers = new_offers(index.offering)
-        self.tools, self.begins = tools_of(self.offers), has_beginning(index.speaking)
         self.pairs: list[Pair] = []
         if index.requesting or index.executing:
             requests = requested_calls(index)
@@ -80,6 +78,9 @@ class _Planted:
         self.has_tool_spans = any(one.execution is not None for one in self.pairs)
         if index.coding:
             self.pairs = sorted([*self.pairs, *failed_steps(index, self.pairs)], key=asked)
+        self.offers = new_offers(index.offering)
+        # Here, as finding the pairs has completed the requests.
+        self.tools, self.begins = tools_of(self.offers), has_beginning(index.speaking)
 
 
 def join(

@@ -5,19 +5,16 @@ all fit: cutting twice equals cutting once.
 """
 
 import json
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from gc import get_referents
 from heapq import nsmallest
 from itertools import chain, compress, repeat
-from operator import is_, not_
+from operator import is_, methodcaller, not_
 from sys import getsizeof
-from typing import cast
 
-from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import JsonObject
 from toolgauge.model.left_out import HASH_BYTES, MARK, NOTHING_LEFT_OUT, LeftOut, is_cut, token_hash, tokens
 from toolgauge.model.observations import (
     CallAnswered,
@@ -57,6 +54,8 @@ _WRAPPERS = frozenset((Recorded, Unparsed, CallError)).__contains__
 # Observations with the contents of calls, and the ones of which each has its own rule.
 _CONTENTS = frozenset((CallExecuted, CallRequested, CallAnswered, CodeExecuted, SpanFailed)).__contains__
 _OTHERS = frozenset((MessageSeen, ToolsOffered, ToolDescribed)).__contains__
+_fields: Callable[..., tuple[object, ...]] = astuple
+_names: Callable[[object], Collection[str]] = methodcaller("keys")
 _HOLDS = frozenset((dict, list, tuple)).__contains__
 _SIZED = frozenset((str, int, float, dict, list, tuple)).__contains__
 
@@ -80,7 +79,6 @@ class Scale:
         of_calls = map(_CONTENTS, kinds) if reading.size_bytes <= _LONG_SPAN else map(not_, map(_OTHERS, kinds))
         held = [*chain.from_iterable(map(astuple, compress(observations, of_calls)))]
         for seen in compress(observations, map(_OTHERS, kinds)):
-            # Exact types: `isinstance` takes five times as long on a Struct.
             if type(seen) is MessageSeen:
                 # Each model call repeats the system prompt; recognised again, it is mostly the same object.
                 size += self._once(seen, seen.text.__sizeof__()) if seen.role == "system" else seen.text.__sizeof__()
@@ -126,18 +124,16 @@ def weight_together(readings: Collection[Reading]) -> int:
     return base + memory_of(held)
 
 
-def memory_of(values: Iterable[object]) -> int:
+def memory_of(values: Sequence[object]) -> int:
     """Return the bytes that these values and everything inside them take; names of members count where they are long."""
-    held = [*values]
-    wrappers = [*cast("Iterable[Struct]", compress(held, map(_WRAPPERS, map(type, held))))]
-    held += chain.from_iterable(map(astuple, wrappers))
+    wrappers = [*compress(values, map(_WRAPPERS, map(type, values)))]
+    held = level = [*values, *chain.from_iterable(map(_fields, wrappers))]
     # A level at a time, by calls that pass over all of its values: Python code for each takes ten times as long.
-    level = held
     while level := get_referents(*compress(level, map(_HOLDS, map(type, level)))):
         held += level
     kinds = [*map(type, held)]
     size = _WRAPPER_BYTES * len(wrappers) + sum(map(getsizeof, compress(held, map(_SIZED, kinds))))
-    names = [*chain.from_iterable(cast("Iterable[JsonObject]", compress(held, map(is_, kinds, repeat(dict)))))]
+    names = [*chain.from_iterable(map(_names, compress(held, map(is_, kinds, repeat(dict)))))]
     if max(map(len, names), default=0) > _LONGEST_SHARED_NAME:
         size += sum([name.__sizeof__() for name in names if len(name) > _LONGEST_SHARED_NAME])
     return size

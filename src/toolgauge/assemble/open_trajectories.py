@@ -132,7 +132,7 @@ class Schedule:
 
     def pop_due(self, now_ns: int) -> str | None:
         """Take away the first key if it is due."""
-        if self.next_due_ns(now_ns) is None:
+        if not self._heap or self._heap[0][0] > now_ns or self.next_due_ns(now_ns) is None:
             return None
         key = heappop(self._heap)[2]
         del self._entry[key]

@@ -80,7 +80,7 @@ def _needed_inputs(models: Sequence[Node], pairs: Sequence[Pair], given: Given) 
             answered = before.get(run, 0)
             answers = node.answers[answered:] if len(node.answers) > answered else node.answers
             unasked = {answer.call_id for answer in answers} - requested
-            is_asked_elsewhere = any(call is not None and call not in given.ids for call in unasked)
+            is_asked_elsewhere = bool(unasked.difference(given.ids, (None,)))
             if run in damaged or is_asked_elsewhere or (None in unasked and _lacks_requests(node, pairs, given)):
                 newest[run] = (node, None)
             damaged.pop(run, None)

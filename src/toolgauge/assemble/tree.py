@@ -35,9 +35,7 @@ _Edge: TypeAlias = tuple[Node, Node]
 _LogOrder: TypeAlias = tuple[bool, int, str, int, str]
 _order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
 _time: Callable[[Node], int] = attrgetter("time_ns")
-_is_log: Callable[[Reading], bool] = attrgetter("is_log")
-_span_id: Callable[[Reading], str] = attrgetter("ref.span_id")
-_service: Callable[[Node], str | None] = attrgetter("first.service")
+_is_log, _span_id, _service = attrgetter("is_log"), attrgetter("ref.span_id"), attrgetter("first.service")
 _rank: Callable[[ConversationSeen], tuple[int, str]] = attrgetter("rank", "conversation_id")
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
 _MAX_AGENT_PATH = 32
@@ -115,12 +113,16 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
 
 def _settle_all(nodes: Sequence[Node]) -> None:
     """Give each node its branch. A circle of parents is cut open above its earliest span."""
-    for node in nodes:
+    # The last one first: most producers send a span after the spans below it.
+    for node in reversed(nodes):
         if node.branch is not NOWHERE:
             continue
         above = node.above
         if above is not None and above.below is not None and node.agent_run is None:
             node.branch = above.below
+            continue
+        if above is None or above.branch is not NOWHERE:
+            _settle(node)
             continue
         path: list[Node] = []
         at: Node | None = node
@@ -217,8 +219,10 @@ def _observed(reading: Reading) -> Node:
             result, error, protocol = seen.result, seen.error, seen.protocol is not None
             arguments, agent, tool_id = seen.arguments, seen.agent, seen.tool_id
             is_unfinished = seen.is_unfinished or (end_ns < start_ns and error is None and type(result) is NotRecorded)
-            views = (arguments, agent, result, error, protocol, tool_id, is_log, is_unfinished)
-            node.executions.append(Execution(node, seen.name, seen.call_id, *views))
+            ran = Execution(
+                node, seen.name, seen.call_id, arguments, agent, result, error, protocol, tool_id, is_log, is_unfinished
+            )
+            node.executions.append(ran)
         elif type(seen) is CallRequested:
             arguments, agent, place = seen.arguments, seen.agent, seen.position
             views = (arguments, agent, place, seen.usable, seen.output, seen.by_provider)

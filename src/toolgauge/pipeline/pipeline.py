@@ -209,12 +209,8 @@ class Pipeline:
 
     def _read_spans(self, decoded: DecodedTraces, request: Request, held: list[Place], *, holds: bool) -> None:
         """Give each span to the assembler; note the spans `held` until their trajectory is scored."""
-        now_ns, entry, assembler, recognizer = (
-            request.received_ns,
-            request.entry,
-            self.assembler,
-            self._reader.recognizer,
-        )
+        now_ns, entry = request.received_ns, request.entry
+        assembler, recognizer = self.assembler, self._reader.recognizer
         holds = holds and self._settings.annotate in ("both", "hold")
         has_feedback: bool | None = None
         other_heads: list[PackedHead] = []

@@ -117,13 +117,8 @@ class _Known(dict[bytes, Value]):
         size, tag = len(raw), raw[0] if raw else 0
         if tag == _TEXT and 1 < size < _SHORT and raw[1] == size - 2:
             found: Value = raw[2:].decode("utf-8", "replace")
-        # A length of two bytes; no sum of three or more is as small.
-        elif (
-            tag == _TEXT
-            and _SHORT <= size <= _LONGEST_KNOWN
-            and raw[1] > 0x7F
-            and raw[1] - 0x80 + (raw[2] << 7) == size - 3
-        ):
+        # A length of two bytes: no sum of three or more is as small.
+        elif tag == _TEXT and _SHORT <= size <= _LONGEST_KNOWN and 0x7F < raw[1] == size + 0x7D - (raw[2] << 7):
             found = raw[3:].decode("utf-8", "replace")
         # Counts of tokens, two on every model span.
         elif tag == _WHOLE and size == 3 and raw[2] < 0x80 <= raw[1]:
@@ -150,10 +145,10 @@ class _Known(dict[bytes, Value]):
 class Values:
     """Decodes values, and counts values that could not be decoded."""
 
-    __slots__ = ("_known", "undecodable")
+    __slots__ = ("known", "undecodable")
 
     def __init__(self) -> None:
-        self._known = _Known()
+        self.known = _Known()
         self.undecodable = 0
 
     def decode(self, raw: bytes) -> Value:
@@ -169,7 +164,7 @@ class Values:
         if size_bytes <= _LARGEST_AT_ONCE:
             keys = sorted(raw)
             try:
-                return dict(zip(keys, map(self._known.__getitem__, map(raw.__getitem__, keys)), strict=True))
+                return dict(zip(keys, map(self.known.__getitem__, map(raw.__getitem__, keys)), strict=True))
             except DecodeError:
                 pass
         return Attributes(raw, self)

@@ -89,12 +89,8 @@ class OpenInference(PlainDialect):
             return []
         source = spans.instrumentation(span.scope.name)
         metadata = _metadata(span)
-        seen: list[Observation] = [
-            *(
-                conversation_of((span.attributes.get(SESSION),), map(metadata.get, _METADATA_SESSIONS))
-                or own_conversation(span.attributes, _AI_SDK_SESSIONS)
-            )
-        ]
+        sessions = (span.attributes.get(SESSION),), map(metadata.get, _METADATA_SESSIONS)
+        seen: list[Observation] = [*(conversation_of(*sessions) or own_conversation(span.attributes, _AI_SDK_SESSIONS))]
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
         is_named = TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
         if kind == "TOOL" or is_named:

@@ -12,14 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import (
-    AgentRun,
-    CallRequested,
-    MessageSeen,
-    ModelCall,
-    Observation,
-    ToolsOffered,
-)
+from toolgauge.model.observations import AgentRun, CallRequested, MessageSeen, ModelCall, Observation, ToolsOffered
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import ending, finish_in, is_for_tools, model_call, token_counts

@@ -350,7 +350,6 @@ def _named_otherwise(part: JsonObject) -> tuple[str, Content] | None:
 
 
 def _answer(part: JsonObject) -> CallAnswered:
-    # Asked of every answer: a loop costs half of what a generator does.
     for key in _RESULTS:
         if key in part:
             result = values.result_inside(part[key])

@@ -279,7 +279,7 @@ def own_message(text: str) -> str:
 
 
 def span_failure(span: Span, kinds: Collection[type[Observation]]) -> SpanFailed | None:
-    """Read the error that ended a span of no tool, from the `kinds` of what is in it: exceptions alone end agent runs and model calls."""
+    """Read the error of a span that executes no tool. Without an error status, exceptions count only on agent runs and model calls."""
     if span.status == "ok" or CallExecuted in kinds:
         return None
     may_fail = span.status == "error" or AgentRun in kinds or (ModelCall in kinds and bool(span.events))

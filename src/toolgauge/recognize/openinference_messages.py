@@ -73,7 +73,7 @@ class FlatMessage(Message):
             parts.append({"type": values.as_str(part.get("type")) or "", "text": text})
         if content is not None:
             parts.append({"type": "text", "text": content.removeprefix(_TASK_PREFIX)})
-        # What `Message` would make of it as JSON.
+        # `Message` reads the same fields from JSON.
         self.role, self._parts = ROLES.get(role, role), parts
         self._source = self._item = {}
         calls: list[Json] = []
@@ -134,7 +134,7 @@ def read_messages(attributes: Mapping[str, Value]) -> FlatMessages:
     given: dict[int, _Keys] = {}
     written: dict[int, _Keys] = {}
     for key in attributes:
-        # No name that means anything is as long.
+        # Longer names have no meaning.
         split = _split(key[:_LONGEST_KNOWN])
         if split is None:
             continue

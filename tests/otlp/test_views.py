@@ -67,6 +67,24 @@ def test_looking_up_a_missing_key_changes_nothing():
     assert len(attributes) == 1
 
 
+def test_values_that_never_repeat_take_bounded_memory():
+    values = Values()
+    for number in range(3000):
+        text = AnyValue(string_value=f"{number:01000}").SerializeToString()
+        assert values.attributes({"key": text, "id": b"\x0a\x04%04d" % number}, 1100)["key"] == f"{number:01000}"
+        assert sum(map(len, values.known)) < 1 << 20
+
+
+def test_attributes_of_a_large_record_are_decoded_when_they_are_looked_up():
+    broken = {"broken": b"\x0a", "text": AnyValue(string_value="x" * 20_000).SerializeToString()}
+    for size_bytes in (20_010, 2 << 20):
+        values = Values()
+        attributes = values.attributes(broken, size_bytes)
+        assert (values.undecodable, list(attributes)) == (0, ["broken", "text"])
+        assert (attributes["text"], values.undecodable) == ("x" * 20_000, 0)
+        assert (attributes.get("broken"), values.undecodable) == (None, 1)
+
+
 def test_two_spans_share_no_list():
     array = AnyValue(array_value=ArrayValue(values=[AnyValue(int_value=1)]))
     raw, views = stock.span(KeyValue(key="a", value=array)).SerializeToString(), Views([])

@@ -9,14 +9,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.literals import CLASS, parse_fields, parse_repr
-from toolgauge.model.observations import (
-    AgentRun,
-    CallError,
-    CallExecuted,
-    CallRequested,
-    MessageSeen,
-    Observation,
-)
+from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, conventions_reader, langchain, values

@@ -87,9 +87,9 @@ class OpenInference(PlainDialect):
         kind = (values.as_str(span.attributes.get(KIND)) or "").upper()
         if kind == "EVALUATOR":
             return []
-        source = spans.instrumentation(span.scope)
+        source = spans.instrumentation(span.scope.name)
         metadata = _metadata(span)
-        sessions = [span.attributes.get(SESSION)], [metadata.get(key) for key in _METADATA_SESSIONS]
+        sessions = (span.attributes.get(SESSION),), map(metadata.get, _METADATA_SESSIONS)
         seen: list[Observation] = [*(conversation_of(*sessions) or own_conversation(span.attributes, _AI_SDK_SESSIONS))]
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
         is_named = TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"

@@ -17,15 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanProto
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import LogRecord, PackedHead, Resource, Span
 from toolgauge.otlp.bounds import parse
-from toolgauge.otlp.envelope import (
-    Container,
-    copied,
-    parse_heads,
-    parse_request,
-    read_each,
-    read_heads,
-    without_items,
-)
+from toolgauge.otlp.envelope import Container, copied, parse_heads, parse_request, read_each, read_heads, without_items
 from toolgauge.otlp.marks import log_marks, span_marks
 from toolgauge.otlp.views import KnownScope, Views
 from toolgauge.otlp.wire_pb2 import RequestMessage

@@ -48,7 +48,7 @@ _TEXT_OR_BYTES = (bytes((_TEXT,)), b"\x3a")
 _ELEMENT = 0x0A
 # Names, ids and instructions repeat from span to span: to decode each of them again takes 6 % more CPU for reading.
 _LONGEST_KNOWN, _MOST_KNOWN, _ENTRY_BYTES = 1 << 14, 1 << 20, 256
-# Of a larger record no two values are in memory at a time.
+# Values of a larger record are decoded one at a time.
 _LARGEST_AT_ONCE = 1 << 20
 # A larger nested value is not read: no producer writes one.
 _LARGEST_NESTED = 4 << 20
@@ -102,28 +102,17 @@ def _from_message(message: AnyValueMessage) -> Value:
 
 
 class _Known(dict[bytes, Value]):
-    """Decoded values: one that is not in it is decoded, and remembered where senders may repeat it.
+    """Decodes and remembers values; a definition that repeats is one object, whose hash is known."""
 
-    Definitions and instructions repeat, and are one object then, whose hash is known.
-    """
-
-    __slots__ = ("room",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.room = _MOST_KNOWN
+    # Bytes of further values.
+    room = _MOST_KNOWN
 
     def __missing__(self, raw: bytes) -> Value:
         size, tag = len(raw), raw[0] if raw else 0
         if tag == _TEXT and 1 < size < _SHORT and raw[1] == size - 2:
             found: Value = raw[2:].decode("utf-8", "replace")
-        # A length of two bytes; no sum of three or more is as small.
-        elif (
-            tag == _TEXT
-            and _SHORT <= size <= _LONGEST_KNOWN
-            and raw[1] > 0x7F
-            and raw[1] - 0x80 + (raw[2] << 7) == size - 3
-        ):
+        # A length of two bytes: no sum of three or more is as small.
+        elif tag == _TEXT and _SHORT <= size <= _LONGEST_KNOWN and 0x7F < raw[1] == size + 0x7D - (raw[2] << 7):
             found = raw[3:].decode("utf-8", "replace")
         # Counts of tokens, two on every model span.
         elif tag == _WHOLE and size == 3 and raw[2] < 0x80 <= raw[1]:
@@ -136,7 +125,7 @@ class _Known(dict[bytes, Value]):
         else:
             found = value(raw)
             if isinstance(found, list | dict):
-                # It would be shared by all spans that have it.
+                # Spans share no list and no object.
                 return found
         if size <= _LONGEST_KNOWN:
             self.room -= size + _ENTRY_BYTES
@@ -150,10 +139,10 @@ class _Known(dict[bytes, Value]):
 class Values:
     """Decodes values, and counts values that could not be decoded."""
 
-    __slots__ = ("_known", "undecodable")
+    __slots__ = ("known", "undecodable")
 
     def __init__(self) -> None:
-        self._known = _Known()
+        self.known = _Known()
         self.undecodable = 0
 
     def decode(self, raw: bytes) -> Value:
@@ -169,14 +158,14 @@ class Values:
         if size_bytes <= _LARGEST_AT_ONCE:
             keys = sorted(raw)
             try:
-                return dict(zip(keys, map(self._known.__getitem__, map(raw.__getitem__, keys)), strict=True))
+                return dict(zip(keys, map(self.known.__getitem__, map(raw.__getitem__, keys)), strict=True))
             except DecodeError:
                 pass
         return Attributes(raw, self)
 
 
 class Attributes(Mapping[str, Value]):
-    """The attributes of a large record, or of one with a broken value, in the order of the keys: decoded when they are looked up."""
+    """The attributes of a large record, or of one with a broken value, decoded when they are looked up."""
 
     __slots__ = ("_keys", "_raw", "_values")
 

@@ -279,10 +279,7 @@ def own_message(text: str) -> str:
 
 
 def span_failure(span: Span, kinds: Collection[type[Observation]]) -> SpanFailed | None:
-    """Read the error that ended a span of no tool. Without an error status, exceptions count only on agent runs and model calls.
-
-    `kinds` are those of the observations in it.
-    """
+    """Read the error of a span that executes no tool. Without an error status, exceptions count only on agent runs and model calls."""
     if span.status == "ok" or CallExecuted in kinds:
         return None
     may_fail = span.status == "error" or AgentRun in kinds or (ModelCall in kinds and bool(span.events))
@@ -383,7 +380,6 @@ def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
         # Some producers write the list as JSON text, or one reason without a list.
         return any(f'"{word}"' in reasons or word == reasons for word in TOOL_FINISHES)
     if isinstance(reasons, list):
-        # Asked of every model span: a loop costs half of what a generator does.
         for reason in reasons:
             if reason in TOOL_FINISHES:
                 return True

@@ -12,14 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import (
-    AgentRun,
-    CallRequested,
-    MessageSeen,
-    ModelCall,
-    Observation,
-    ToolsOffered,
-)
+from toolgauge.model.observations import AgentRun, CallRequested, MessageSeen, ModelCall, Observation, ToolsOffered
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import ending, finish_in, is_for_tools, model_call, token_counts
@@ -50,6 +43,7 @@ _FLAT_CALLS, _FLAT_NAME = "gen_ai.completion.", "function_call.name"
 _FIRST_FLAT_CALL = _FLAT_CALLS + "0." + _FLAT_NAME
 _LANGTRACE_TOOLS = "gen_ai.request.tools"
 _FLAT_TOOLS = "llm.request.functions."
+_FIRST_FLAT_TOOL = _FLAT_TOOLS + "0.name"
 
 
 class ConventionsReader:
@@ -313,7 +307,7 @@ def _definitions(attributes: Mapping[str, Value]) -> Value:
             values.decoded(one) if isinstance(one, str) else one for one in values.as_list(values.decoded(encoded))
         ]
         return [tool for one in lists for tool in (one if isinstance(one, list) else [one])]
-    return values.numbered(attributes, _FLAT_TOOLS) if _FLAT_TOOLS + "0.name" in attributes else None
+    return values.numbered(attributes, _FLAT_TOOLS) if _FIRST_FLAT_TOOL in attributes else None
 
 
 def flat_calls(attributes: Mapping[str, Value]) -> list[CallRequested]:

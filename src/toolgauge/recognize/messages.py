@@ -39,7 +39,7 @@ _ANSWER_TYPES = frozenset(
 _MEDIA_TYPES = re.compile(r"image|audio|video|media|document|file|blob|binary|uri", re.IGNORECASE)
 _MEDIA_KEYS = ("image", "audio", "video", "document", "inline_data", "inlineData", "file_data", "fileData")
 _TEXT_TYPES = frozenset(("text", "input_text", "output_text", ""))
-_ROLES = {
+ROLES = {
     **{role: role for role in ("system", "user", "assistant", "tool")},
     "human": "user",
     "ai": "assistant",
@@ -83,10 +83,10 @@ class Message:
             if isinstance(inner, dict):
                 source = inner
         written = source.get("role")
-        role = _ROLES.get(written) if isinstance(written, str) else None
+        role = ROLES.get(written) if isinstance(written, str) else None
         if role is None:
             role = (values.as_str(written) or values.as_str(item.get("role")) or default_role).lower()
-            role = _ROLES.get(role, role)
+            role = ROLES.get(role, role)
         self.role = role
         self._item = item
         self._source = source
@@ -350,7 +350,6 @@ def _named_otherwise(part: JsonObject) -> tuple[str, Content] | None:
 
 
 def _answer(part: JsonObject) -> CallAnswered:
-    # Asked of every answer: a loop costs half of what a generator does.
     for key in _RESULTS:
         if key in part:
             result = values.result_inside(part[key])

@@ -18,7 +18,7 @@ from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, C
 from toolgauge.recognize import langchain, provider_messages, values
 from toolgauge.recognize.conventions import is_for_tools
 from toolgauge.recognize.hosted_tools import hosted_item
-from toolgauge.recognize.messages import Message, calls_of
+from toolgauge.recognize.messages import ROLES, Message, calls_of
 
 _OUTPUT_MESSAGES = "llm.output_messages."
 _MESSAGES = (_OUTPUT_MESSAGES, "llm.input_messages.")
@@ -26,7 +26,6 @@ _MESSAGES = (_OUTPUT_MESSAGES, "llm.input_messages.")
 _USER_ROLES = ("user", "human")
 # More messages than any model's window holds: an index beyond is an attack on memory, not a message.
 _MAX_INDEX = 100_000
-# Longer keys are split each time.
 _LONGEST_KNOWN = 200
 _PART_ID = "message.tool_call_id"
 # How JSON, or text that holds JSON, begins.
@@ -64,7 +63,7 @@ class FlatMessage(Message):
 
     def __init__(self, keys: _Keys) -> None:
         self.keys = keys
-        fields, parts = keys.fields, list[Json]()
+        fields, parts = keys.fields, list[JsonObject]()
         role, content = (values.as_str(fields.get("role")) or "").lower(), values.as_str(fields.get("content"))
         # Anthropic writes a tool's answer as a user's message.
         role = "tool" if role in _USER_ROLES and "tool_call_id" in fields else role
@@ -74,6 +73,9 @@ class FlatMessage(Message):
             parts.append({"type": values.as_str(part.get("type")) or "", "text": text})
         if content is not None:
             parts.append({"type": "text", "text": content.removeprefix(_TASK_PREFIX)})
+        # `Message` reads the same fields from JSON.
+        self.role, self._parts = ROLES.get(role, role), parts
+        self._source = self._item = {}
         calls: list[Json] = []
         for part in _call_parts(keys):
             name, written = part.get("function.name"), values.plain(part.get("function.arguments"))
@@ -81,7 +83,8 @@ class FlatMessage(Message):
             # Instrumentations leave the arguments out when the model gave none; hidden outputs hide the name as well.
             call: JsonObject = {"name": hosted or values.plain(name), "arguments": "" if written is None else written}
             calls.append({**call, "id": values.as_str(part.get("id")), "builtin": hosted is not None})
-        super().__init__({"role": role, "content": parts, "tool_calls": calls}, "")
+        if calls:
+            self._source = {"tool_calls": calls}
 
     @property
     def is_empty(self) -> bool:
@@ -100,7 +103,7 @@ class FlatMessage(Message):
     def answers(self) -> list[CallAnswered]:
         """Read the answers to calls, in order."""
         found: list[CallAnswered] = []
-        for _, function in sorted(self.keys.functions.items()):
+        for _, function in sorted(self.keys.functions.items()) if self.keys.functions else ():
             # autogen's answers: JSON of name, content, call_id, is_error.
             recorded = values.decoded_object(function)
             if "call_id" in recorded or "name" in recorded:
@@ -108,7 +111,8 @@ class FlatMessage(Message):
                 returned, failed = recorded.get("content"), recorded.get("is_error") is True
                 error = CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None
                 found.append(CallAnswered(call_id=call_id, name=name, result=values.returned(returned), error=error))
-        call_id, name = (values.as_str(self.keys.fields.get(key)) for key in ("tool_call_id", "name"))
+        fields = self.keys.fields
+        call_id, name = values.as_str(fields.get("tool_call_id")), values.as_str(fields.get("name"))
         if call_id or (self.role == "tool" and name):
             return [*found, CallAnswered(call_id=call_id, name=name, result=self.result)]
         # BeeAI's answers: each part of one message names its call.
@@ -130,13 +134,12 @@ def read_messages(attributes: Mapping[str, Value]) -> FlatMessages:
     given: dict[int, _Keys] = {}
     written: dict[int, _Keys] = {}
     for key in attributes:
-        if not key.startswith(_MESSAGES):
-            continue
-        split = _split(key) if len(key) <= _LONGEST_KNOWN else _split.__wrapped__(key)
+        # Longer names have no meaning.
+        split = _split(key[:_LONGEST_KNOWN])
         if split is None:
             continue
         is_output, number, place, at, name = split
-        value, messages = attributes.get(key), written if is_output else given
+        value, messages = attributes[key], written if is_output else given
         message = messages.get(number)
         if message is None:
             message = messages[number] = _Keys()
@@ -160,6 +163,8 @@ def read_messages(attributes: Mapping[str, Value]) -> FlatMessages:
 @lru_cache(maxsize=4096)
 def _split(key: str) -> tuple[bool, int, str, int | None, str] | None:
     """Split `llm.output_messages.0.<...>`: is it an output, number of the message, place in it, number there, and the rest of the key."""
+    if not key.startswith(_MESSAGES):
+        return None
     index, _, rest = key.split(".", 2)[2].partition(".")
     number = _index(index)
     if number is None or not rest:
@@ -181,7 +186,7 @@ def _index(text: str) -> int | None:
 def _call_parts(keys: _Keys) -> list[Part]:
     # The ordered variant, `contents`, repeats what `tool_calls` says; it counts only where it stands alone.
     for group in (keys.tool_calls, keys.contents):
-        if parts := [group[index] for index in sorted(group) if "function.name" in group[index]]:
+        if group and (parts := [group[index] for index in sorted(group) if "function.name" in group[index]]):
             return parts
     fields = keys.fields
     if "function_call_name" not in fields:

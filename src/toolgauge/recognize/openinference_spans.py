@@ -7,6 +7,7 @@ recorded arguments of a user's tool.
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Literal
 
 from msgspec.structs import replace
@@ -27,7 +28,7 @@ from toolgauge.model.observations import (
     Observation,
     ToolDefinition,
 )
-from toolgauge.model.records import Scope, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import langchain, values
 from toolgauge.recognize.conventions import own_message, pause, text_seen
 from toolgauge.recognize.definitions import PARAMETERS, is_schema
@@ -227,11 +228,12 @@ _TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
 
 
 # The envelope around a value depends on the instrumentation; without it a tool's own argument `kwargs` would be taken for one.
-def instrumentation(scope: Scope) -> str:
+@lru_cache(128)
+def instrumentation(scope: str) -> str:
     """Return the instrumentation's name in snake case, "" for any other producer."""
-    found = _SCOPE.search(scope.name)
+    found = _SCOPE.search(scope)
     if found is None:
-        return _OWN_SCOPES.get(scope.name, "")
+        return _OWN_SCOPES.get(scope, "")
     return found[1].lower().replace("-", "_")
 
 

@@ -24,6 +24,7 @@ from toolgauge.model.observations import (
     ModelCall,
     Reading,
     ToolDefinition,
+    Tools,
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
@@ -233,3 +234,16 @@ def test_an_answer_is_empty_where_no_view_of_it_and_not_the_run_has_one():
     assert ending(run, first, reading("say", EMPTY, parent="run", start=3, end=4), logged) is None
     asking = reading("say", EMPTY, requested("find", args(), id="1"), parent="run", start=3, end=4)
     assert ending(run, first, asking) is None
+
+
+def test_a_run_has_the_offer_that_its_model_calls_repeat_as_the_same_object():
+    offer = Tools((SEARCH, REFUND))
+    trajectory = joined(
+        reading("run", agent("boss"), start=0, end=9),
+        reading("ask", model(), ToolsOffered(tools=offer), parent="run", start=1),
+        reading("end", model(), ToolsOffered(tools=offer), parent="run", start=5),
+    )
+    assert trajectory.tools_offered is offer
+    assert trajectory.runs[0].tools_offered is offer
+    twice = joined(reading("ask", model(), ToolsOffered(tools=(REFUND, REFUND))))
+    assert twice.tools_offered == (REFUND,)

@@ -159,14 +159,9 @@ class Steps(Struct):
             raise SchemaError("it takes too long to check against")
 
 
-class _Parts(Struct, frozen=True, kw_only=True):
-    """The schemas inside a schema, by the values that they are about."""
-
-    in_place: list[JsonObject]
-    properties: dict[str, JsonObject]
-    members: list[JsonObject]
-    first_items: list[JsonObject]
-    items: list[JsonObject]
+# The schemas inside a schema: about the value itself, its properties by name, all its members, its first items, and all items.
+_Inner: TypeAlias = list[JsonObject]
+_Parts: TypeAlias = tuple[_Inner, dict[str, JsonObject], _Inner, _Inner, _Inner]
 
 
 class ToolSchema:
@@ -220,24 +215,25 @@ class ToolSchema:
         steps.take(_STEPS_PER_PAIR + (_leaf_count(value) if is_nested else 0))
         parts = self._parts.get(id(schema))
         if parts is None:
-            parts = self._parts[id(schema)] = _Parts(
-                in_place=[*self._in_place(schema), *_inner(schema, "not")],
-                properties=cast("dict[str, JsonObject]", schema.get("properties", {})),
-                members=_inner(schema, "additionalProperties", "propertyNames", "patternProperties"),
-                first_items=_inner(schema, "prefixItems"),
-                items=_inner(schema, "items", "contains"),
+            parts = self._parts[id(schema)] = (
+                [*self._in_place(schema), *_inner(schema, "not")],
+                cast("dict[str, JsonObject]", schema.get("properties", {})),
+                _inner(schema, "additionalProperties", "propertyNames", "patternProperties"),
+                _inner(schema, "prefixItems"),
+                _inner(schema, "items", "contains"),
             )
-        for same in parts.in_place:
+        in_place, properties, members, first_items, items = parts
+        for same in in_place:
             self._count(same, value, steps)
         if not is_nested:
             return
         pairs: list[tuple[JsonObject, Json]] = []
         if isinstance(value, dict):
-            pairs += [(inner, value[name]) for name, inner in parts.properties.items() if name in value]
-            pairs += [(inner, member) for inner in parts.members for member in value.values()]
+            pairs += [(inner, value[name]) for name, inner in properties.items() if name in value]
+            pairs += [(inner, member) for inner in members for member in value.values()]
         elif isinstance(value, list):
-            pairs += [*zip(parts.first_items, value, strict=False)]
-            pairs += [(inner, member) for inner in parts.items for member in value]
+            pairs += [*zip(first_items, value, strict=False)]
+            pairs += [(inner, member) for inner in items for member in value]
         for inner, member in pairs:
             self._count(inner, member, steps)
 

@@ -8,7 +8,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Literal
 
 from toolgauge.model.content import NotRecorded, Recorded
@@ -32,9 +31,7 @@ _SIZES = (50, 200, 1000, 5000, 20_000)
 _SIGNS = {"code": "```", "link": "://", "markup": "</", "object": '{"', "lines": "\n"}
 # None of the Latin alphabets.
 _OTHER_LETTER = re.compile("[^\0-\u024f]")
-_TYPES: Mapping[type, str] = MappingProxyType(
-    {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
-)
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 
 
 def fingerprint(trajectory: Trajectory) -> dict[str, str]:

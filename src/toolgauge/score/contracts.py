@@ -222,19 +222,6 @@ _NOTHING = Contract()
 class ToolKinds:
     """The kinds of tools by their names: contracts decide first, else words."""
 
-    __slots__ = (
-        "_entries",
-        "_kind",
-        "contracts",
-        "has_failures",
-        "judges",
-        "may_repeat",
-        "of",
-        "pauses",
-        "personal",
-        "writes",
-    )
-
     def __init__(self, contracts: Mapping[str, Contract] | None = None) -> None:
         self.contracts: Mapping[str, Contract] = contracts or {}
         ordered = sorted(self.contracts, key=lambda name: (not is_wild(name), len(re.sub("[*?]", "", name))))

@@ -6,7 +6,7 @@ A score is a number; `NotEvaluated` ("could not look") and `Errored` are not: th
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -15,7 +15,6 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.metrics import MAX_LABEL
 from toolgauge.model.names import stable_tool
-from toolgauge.model.once import once
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -164,11 +163,6 @@ class Result(Struct, frozen=True, gc=False):
     target: SpanRef | None = None
     call: ToolCall | None = None
 
-    def found(self) -> "Finding":
-        """Return its finding, where that is not known."""
-        rule = self.criterion, self.revision, self.level, self.enforce, self.is_binary, self.can_fail
-        return finding_of(rule, self.outcome)
-
 
 class Finding(Struct, frozen=True, eq=False, gc=False):
     """A result without its words and target, one object for all that are alike. `value` is a score from 0 to 1, else `None`."""
@@ -237,6 +231,20 @@ def finding_of(rule: Rule, outcome: Outcome) -> Finding:
     return _finding(*rule, word, reason, value)
 
 
+_T = TypeVar("_T")
+
+
+class once(Struct, Generic[_T], frozen=True):  # noqa: N801 (a decorator)
+    """Finds a value when it is first asked for; `functools.cached_property` takes a lock, and three times as long."""
+
+    find: Callable[[Any], _T]
+
+    def __get__(self, one: object, owner: type | None = None) -> _T:
+        """Find the value; from then on Python takes it from the object itself."""
+        found = one.__dict__[self.find.__name__] = self.find(one)
+        return found
+
+
 class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     """All results of one trajectory. `scored_at_ns` is wall-clock time since the epoch.
 
@@ -270,7 +278,14 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
             # Cut as labels are: it must not hold a megabyte of somebody's name.
             if call is not None:
                 agent, tool = call.agent, stable_tool(call.name)[:MAX_LABEL]
-            verdict = _verdict(agent and agent[:MAX_LABEL], tool, *[one.finding or one.found() for one in results])
+            findings = [
+                one.finding
+                or finding_of(
+                    (one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail), one.outcome
+                )
+                for one in results
+            ]
+            verdict = _verdict(agent and agent[:MAX_LABEL], tool, *findings)
             subjects.append(Subject(call, first.target, verdict, results))
         return tuple(subjects)
 

@@ -145,12 +145,12 @@ class Makes(dict[int, MakeResult]):
         self._kept: dict[int, Outcome] = {}
 
     def made(self, outcome: Outcome) -> MakeResult:
-        """Return what makes results of an outcome as it is."""
+        """Return the maker of results of an outcome as it is."""
         *_, binary, fails = self._rule
         return partial(Result, *self._names, outcome, binary, fails, finding_of(self._rule, outcome))
 
     def of(self, outcome: Outcome) -> MakeResult:
-        """Return what makes results of a sound outcome of the evaluator; a score passed or not."""
+        """Return the maker of results of a sound outcome of the evaluator; a score passed or not."""
         marked, may_keep = outcome, True
         if isinstance(outcome, Scored):
             # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.

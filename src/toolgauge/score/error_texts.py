@@ -201,13 +201,14 @@ def error_in(call: ToolCall, *, changes_state: bool = False) -> CallError | None
     value = opened(call.result.value) if isinstance(call.result, Recorded) else call.result.text
     kind = None
     if isinstance(value, dict):
+        objects = [one for one in value.values() if isinstance(one, dict)] if dict in map(type, value.values()) else []
         title = value.get("title")
         arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
         if isinstance(title, str) and _ERROR_TITLE.fullmatch(title[:_MAX_HEAD]) is not None:
             kind = ERROR_PAGE
         elif (failure := reported_failure(value, call.name, arguments, changes_state=changes_state)) is not None:
             return CallError(kind=ERROR_OBJECT, message=failure.message[:_MAX_MESSAGE])
-        elif any(map(_has_exit_code, [value, *[one for one in value.values() if isinstance(one, dict)]])):
+        elif any(map(_has_exit_code, [value, *objects])):
             kind = ERROR_TEXT
     elif isinstance(value, str):
         kind = _error_kind(value)
@@ -256,6 +257,8 @@ def opened(value: Json) -> Json:
 
 
 def _has_exit_code(value: JsonObject) -> bool:
+    if _EXIT_CODES.isdisjoint(value):
+        return False
     codes = [code for name in _EXIT_CODES.intersection(value) if type(code := value[name]) is int and code]
     if not codes or codes != [1]:
         return bool(codes)

@@ -11,8 +11,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects
-from toolgauge.model.once import once
-from toolgauge.model.outcomes import Outcome
+from toolgauge.model.outcomes import Outcome, once
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory, made_good
 from toolgauge.score.contracts import BY_NAME, ToolKinds

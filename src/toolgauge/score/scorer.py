@@ -81,7 +81,7 @@ class Scorer:
         self._asking_by_name = {one.criterion.name: one for one in self._asking}
         self.kinds = kinds
         self._evaluated = _evaluated if around is None else partial(_measured, around)
-        # The criteria for a kind of trajectory; with what makes their result, where that is always the same.
+        # The criteria for a kind of trajectory; with the maker of their result, where that is always the same.
         self._plans: dict[tuple[TrajectoryScope, bool, bool, bool], list[tuple[Registered, MakeResult | None]]] = {}
         # What the agent had seen, and the effects of its calls, of the trajectory scored last; `None` where no criterion asked for it.
         self.seen: TextsSeen | None = None
@@ -175,7 +175,7 @@ class Scorer:
             asked = inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion]
             level, makes = asked.criterion.evaluator.level, asked.makes
             checker = Checker(makes, level, inquiry.trajectory.calls)
-            for call, outcome in judged or ((None, silence(level)),):
+            for call, outcome in judged or ((None, NO_CALLS if level == "call" else _SILENCE),):
                 try:
                     results.append(checker.result(call, outcome, root))
                 except EvaluationError as error:
@@ -258,7 +258,9 @@ def _evaluated(registered: Registered, facts: Facts, expected: Expected | None) 
         if is_interrupt(error):
             raise
         results.append(makes.made(raised(error, __file__))(root))
-    return results or [makes.made(silence(registered.criterion.evaluator.level))(root)]
+    if results:
+        return results
+    return [makes.made(NO_CALLS if registered.criterion.evaluator.level == "call" else _SILENCE)(root)]
 
 
 def _with_values_seen(result: Result, conversation: Conversation, expected: Expected) -> Result:
@@ -309,11 +311,8 @@ class Checker:
         return make(root) if call is None else make(call.span, call)
 
 
-def silence(level: Level) -> Outcome:
-    """Return the outcome where the evaluator yielded none."""
-    if level == "call":
-        return NO_CALLS
-    return Errored(error_type="invalid_outcome", message="the evaluator yielded no outcome")
+# The outcome where the evaluator of trajectories yielded none.
+_SILENCE = Errored(error_type="invalid_outcome", message="the evaluator yielded no outcome")
 
 
 def raised(error: BaseException, caller: str) -> Errored:

@@ -53,13 +53,14 @@ class Bets:
         self.totals = totals = (count + 1, scores + score, baselines + expected)
         factors = [(1 + loss * odds) / (1 + mean_loss * odds) for odds in ODDS]
         self.stakes = [(stake + held) * factor for held, factor in zip(self.stakes, factors, strict=True)]
-        # No path is above 1, nor is one with less loss than is expected.
         if self.ratio == 1 and loss <= mean_loss:
+            # No path is above 1, or rises.
             self.starts = [totals] * len(ODDS)
         else:
-            self.paths = paths = [path * factor for path, factor in zip(self.paths, factors, strict=True)]
-            for k, path in enumerate(paths):
-                if path <= 1:
+            paths = self.paths
+            for k, factor in enumerate(factors):
+                paths[k] *= factor
+                if paths[k] <= 1:
                     paths[k] = 1.0
                     self.starts[k] = totals
         self._sum_up()

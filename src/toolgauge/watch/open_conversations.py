@@ -187,7 +187,7 @@ _CUT_AT_ONCE = 250
 
 
 class OpenConversation(Struct, array_like=True, gc=False):
-    """What is known of an open conversation, as it is saved; `properties` are packed. Times are wall-clock."""
+    """An open conversation, as it is saved; `properties` are packed. Times are wall-clock."""
 
     key: ConversationKey
     opened_ns: int

@@ -10,6 +10,7 @@ from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.errors import ConfigError
 from toolgauge.score.criterion import Criterion, Inline
 from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.pipeline_factory import watched_streams
 
 
 def criteria(folder: Path, text: str, *overrides: str) -> tuple[Criterion, ...]:
@@ -185,3 +186,10 @@ def test_what_decides_about_values_makes_another_measure(tmp_path: Path, written
 def test_what_a_default_criterion_cannot_be_is_named(tmp_path: Path, setting: str, complaint: str):
     with pytest.raises(ConfigError, match=re.escape(complaint)):
         criteria(tmp_path, "[]", setting)
+
+
+def test_a_criterion_that_never_fails_is_watched_as_a_figure_of_runs_alone(tmp_path: Path):
+    never = "[{name: a, evaluator: tool_success, pass_at: 0}, {name: b, evaluator: tool_use, pass_at: 0}]"
+    watched = {name for name, _ in watched_streams(criteria(tmp_path, never))}
+    assert {"default.tool_use", "b", "default.tool_success"} <= watched
+    assert watched.isdisjoint({"default.coverage", "a"})

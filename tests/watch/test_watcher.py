@@ -1,5 +1,7 @@
 """From scorecards to regressions."""
 
+from zlib import crc32
+
 from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, scorecard, watch_metrics, watcher
 from toolgauge.model.regressions import Change, Regression
 
@@ -185,6 +187,29 @@ def test_a_damaged_row_never_keeps_the_others_from_coming_back() -> None:
             assert after.restore({**rows, row: bytes(damaged)}) == 1
             after.tick(traffic.now_ns + HOUR)
             assert after.statuses()
+
+
+def test_open_conversations_that_an_earlier_release_saved_are_dropped_without_an_error() -> None:
+    row, saved = b"c" + bytes(16), b"\x93\x92\xa7support\xa3c-1\x84\x90"
+    watching = watcher()
+    assert watching.restore({row: crc32(saved, crc32(row)).to_bytes(4) + saved}) == 0
+    assert watching.changes() == ({}, {row})
+
+
+def test_gauges_are_set_once_a_second_and_not_left_behind() -> None:
+    metrics = watch_metrics()
+    traffic = Traffic(watcher(metrics))
+    traffic.send(58, every=100)
+    traffic.watcher.tick(traffic.now_ns)
+    before = set(metrics.observations.cells.values())
+    traffic.watcher.observe(scorecard(99, [("find_order", 1.0)], at_ns=traffic.now_ns))
+    traffic.watcher.tick(traffic.now_ns)
+    assert set(metrics.observations.cells.values()) == before
+    due_ns = traffic.watcher.next_due_ns
+    assert due_ns is not None
+    traffic.watcher.tick(due_ns)
+    assert set(metrics.observations.cells.values()) == {max(before) + 1}
+    assert traffic.watcher.next_due_ns is None
 
 
 def test_what_is_not_known_yet_is_no_0() -> None:

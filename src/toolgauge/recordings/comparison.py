@@ -307,7 +307,7 @@ def _explained(judged: Judged, by: Collection[str]) -> Judged:
     new = evenly_drawn(new, min(MAX_OBSERVATIONS // 2, 3 * len(base)))
     newest = NewestObservations()
     for number, (score, properties) in enumerate((*evenly_drawn(base, MAX_OBSERVATIONS - len(new)), *new)):
-        newest.add(score, number * SECOND, properties if tool is None else of_tool(properties, tool))
+        newest.add(score, number * SECOND, dict(properties) if tool is None else of_tool(properties, tool))
     causes: list[Cause] = []
     for cause in newest.causes(len(new)):
         names = [one.property if one.of is None else f"{one.property} {one.of}" for one in cause.changes]

@@ -189,11 +189,9 @@ def make_watcher(config: Config, metrics: SelfMetrics) -> Watcher | None:
 
 def watched_streams(criteria: Sequence[Criterion]) -> Mapping[tuple[str, str], str]:
     """Return the measures of the criteria whose scores are watched, by name and revision."""
-    return {
-        (one.name, one.revision): one.measure
-        for one in criteria
-        if one.enforce == "live" and is_watched(one.evaluator_name, one.evaluator.level, one.pass_at > 0)
-    }
+    live = [one for one in criteria if one.enforce == "live"]
+    watched = [one for one in live if is_watched(one.evaluator_name, one.evaluator.level, one.pass_at > 0)]
+    return {(one.name, one.revision): one.measure for one in watched}
 
 
 def make_rules(

@@ -56,8 +56,7 @@ def log_incidents(regressions: Sequence[Regression], lines: IncidentLines) -> No
         _LOG.log(logging.WARNING if is_new else logging.INFO, "%s", line, extra={"incident": first.incident})
 
 
-PER_MINUTE = 10
-_MAX_KNOWN = 10_000
+PER_MINUTE, _MAX_KNOWN = 10, 10_000
 
 
 class Incidents(Struct):
@@ -135,9 +134,7 @@ class Watching:
         self._metrics = metrics
         self._streams = streams
         self._store = store
-        self._emitter = emitter
-        self._webhooks = webhooks
-        self._put = put
+        self._emitter, self._webhooks, self._put = emitter, webhooks, put
         self._lines = IncidentLines()
         watcher.on_tool_changes = self._tools_changed
         # To be set before the start; belongs to the worker.

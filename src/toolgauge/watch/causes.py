@@ -8,8 +8,8 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain, repeat
 from math import exp, lgamma, log
 from statistics import fmean
 from typing import Self
@@ -23,6 +23,7 @@ from toolgauge.watch.fingerprint import MESSAGE_FORM, MESSAGE_SIZE, NO_ERROR, TO
 
 # Kept at least; so many more give way at once.
 MAX_OBSERVATIONS, _GIVEN_UP = 400, 50
+_AT_ONCE = 16
 MAX_VALUES = 50
 _MAX_PROPERTIES = 64
 _MAX_CAUSES = 3
@@ -49,35 +50,50 @@ _OF_USERS = (MESSAGE_SIZE, MESSAGE_FORM)
 _PRIOR = 2 * lgamma(0.5)
 
 
-class _Column(Struct, array_like=True):
-    """The values of one property: an observation has the index of its value, from 1, or 0 without a value.
+class _Column(Struct):
+    """The values of one property: an observation has the place of its value, from 1, or 0 without a value.
 
-    `newest` is the last value, and `place` its index.
+    `known` has the places by value, and `newest` is the last one.
     """
 
     values: list[str]
     places: bytearray
-    newest: str | None = None
-    place: int = _ABSENT
+    known: dict[str | None, int]
+    newest: int = _ABSENT
 
-    def change(self, value: str | None) -> None:
-        """Look up the place of another value than the newest."""
-        values, was_listed = self.values, self.place != _MORE_VALUES
-        self.newest, self.place = value, _ABSENT
-        if value is None:
-            return
-        # Not again for each of a thousand values.
-        if len(values) >= _MORE_VALUES - 1 and was_listed and value not in values:
-            used = sorted(set(self.places) - {_ABSENT, _MORE_VALUES})
-            moved = {old: new for new, old in enumerate(used, 1)}
-            values[:] = [values[old - 1] for old in used]
-            self.places[:] = bytes([moved.get(place, place) for place in self.places])
-        if value not in values and len(values) < _MORE_VALUES - 1:
-            values.append(value)
-        self.place = values.index(value) + 1 if value in values else _MORE_VALUES
+    def extend(self, found: Sequence[str | None]) -> None:
+        """Add the values of the next observations."""
+        places = [place for place in map(self.known.get, found) if place is not None]
+        if len(places) == len(found):
+            self.places.extend(places)
+            self.newest = places[-1]
+        else:
+            for value in found:
+                self._add(value)
+
+    def _add(self, value: str | None) -> None:
+        values, place = self.values, self.known.get(value)
+        if value is not None and place is None:
+            # Not again for each of a thousand values.
+            if len(values) >= _MORE_VALUES - 1 and self.newest != _MORE_VALUES:
+                used = sorted(set(self.places) - {_ABSENT, _MORE_VALUES})
+                moved = {old: new for new, old in enumerate(used, 1)}
+                values[:] = [values[old - 1] for old in used]
+                self.places[:] = bytes([moved.get(place, place) for place in self.places])
+                self.known = _known(values)
+            if len(values) < _MORE_VALUES - 1:
+                values.append(value)
+                self.known[value] = len(values)
+            place = self.known.get(value)
+        self.newest = _MORE_VALUES if place is None else place
+        self.places.append(self.newest)
 
     def name(self, place: int) -> str:
         return self.values[place - 1] if place <= len(self.values) else _OTHER
+
+
+def _known(values: Sequence[str]) -> dict[str | None, int]:
+    return {None: _ABSENT, **{value: place for place, value in enumerate(values, 1)}}
 
 
 class _Saved(Struct, array_like=True):
@@ -93,25 +109,34 @@ class NewestObservations:
         self._scores = bytearray()
         self.times = array("I")
         self._columns: dict[str, _Column] = {}
+        # Properties of the last few, which are sorted into columns together.
+        self._rows: list[dict[str, str]] = []
 
-    def add(self, score: float, time_ns: int, fingerprint: Mapping[str, str]) -> None:
+    def add(self, score: float, time_ns: int, fingerprint: dict[str, str]) -> None:
         """Add an observation; the oldest give way."""
-        columns = self._columns
-        if not fingerprint.keys() <= columns.keys():
-            for name in fingerprint:
-                if name not in columns and len(columns) < _MAX_PROPERTIES:
-                    columns[name] = _Column([], bytearray(len(self._scores)))
-        for name, column in columns.items():
-            value = fingerprint.get(name)
-            if value != column.newest:
-                column.change(value)
-            column.places.append(column.place)
         self._scores.append(round(score * _SCALE))
         self.times.append(min(max(time_ns // SECOND, 0), _LAST_S))
+        self._rows.append(fingerprint)
+        if len(self._rows) >= _AT_ONCE or len(self._scores) >= MAX_OBSERVATIONS + _GIVEN_UP:
+            self._sort()
+
+    def _sort(self) -> dict[str, _Column]:
+        """Return the columns of all observations."""
+        rows, columns = self._rows, self._columns
+        if not rows:
+            return columns
+        self._rows = []
+        for name in dict.fromkeys(chain.from_iterable(rows)):
+            if name not in columns and len(columns) < _MAX_PROPERTIES:
+                columns[name] = _Column([], bytearray(len(self._scores) - len(rows)), _known(()))
+        get = dict[str, str].get
+        for name, column in columns.items():
+            column.extend([*map(get, rows, repeat(name))])
         if len(self._scores) >= MAX_OBSERVATIONS + _GIVEN_UP:
             for kept in (self._scores, self.times, *[column.places for column in columns.values()]):
                 del kept[:_GIVEN_UP]
             self._columns = {name: column for name, column in columns.items() if any(column.places)}
+        return self._columns
 
     def causes(self, since_onset: int) -> tuple[Cause, ...]:
         """Return at most three explanations of the drop `since_onset` observations ago, the likeliest first."""
@@ -121,7 +146,7 @@ class NewestObservations:
         if onset < _LEAST_BEFORE or onset == len(scores):
             return ()
         found: list[_Candidate] = []
-        for name, column in self._columns.items():
+        for name, column in self._sort().items():
             if len(set(column.places) - {_ABSENT}) > 1:
                 best = max(_candidates(name, column, scores, onset), key=lambda one: one.evidence, default=None)
                 if best is not None and best.evidence >= _LEAST_EVIDENCE:
@@ -165,7 +190,7 @@ class NewestObservations:
 
     def compared(self, since_onset: int) -> int:
         """Return how many properties can be compared with those before the onset."""
-        return len(self._columns) if since_onset <= len(self._scores) * _MOST_SINCE else 0
+        return len(self._sort()) if since_onset <= len(self._scores) * _MOST_SINCE else 0
 
     def _cause(self, group: Sequence["_Candidate"], scores: Sequence[float], onset: int) -> Cause:
         first = group[0]
@@ -186,7 +211,7 @@ class NewestObservations:
 
     def dump(self) -> bytes:
         """Write everything down."""
-        columns = {name: (column.values, bytes(column.places)) for name, column in self._columns.items()}
+        columns = {name: (column.values, bytes(column.places)) for name, column in self._sort().items()}
         saved = _Saved(bytes(self._scores), self.times.tobytes(), columns)
         return zlib.compress(msgspec.msgpack.encode(saved), 1)
 
@@ -202,8 +227,8 @@ class NewestObservations:
             raise ValueError("the newest observations are damaged") from error
         newest._scores = bytearray(saved.scores)
         newest.times.frombytes(saved.times)
-        # The newest value of each is not known: it is looked up again.
-        newest._columns = {name: _Column(values, bytearray(places)) for name, (values, places) in saved.columns.items()}
+        for name, (values, places) in saved.columns.items():
+            newest._columns[name] = _Column(values, bytearray(places), _known(values))
         if any(
             len(each) != len(saved.scores) for each in (newest.times, *[one.places for one in newest._columns.values()])
         ):

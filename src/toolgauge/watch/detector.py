@@ -9,6 +9,7 @@ import math
 import struct
 import zlib
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Self, TypeAlias, get_args
 
@@ -50,14 +51,18 @@ class Bets:
         """Bet `stake` that the loss is above its stated mean; `since_onset` sums up score and baseline."""
         count, scores, baselines = self.totals
         self.totals = totals = (count + 1, scores + score, baselines + expected)
-        stakes, paths = self.stakes, self.paths
-        for k, odds in enumerate(ODDS):
-            factor = (1 + loss * odds) / (1 + mean_loss * odds)
-            stakes[k] = (stake + stakes[k]) * factor
-            paths[k] *= factor
-            if paths[k] <= 1:
-                paths[k] = 1.0
-                self.starts[k] = totals
+        factors = [(1 + loss * odds) / (1 + mean_loss * odds) for odds in ODDS]
+        self.stakes = [(stake + held) * factor for held, factor in zip(self.stakes, factors, strict=True)]
+        if self.ratio == 1 and loss <= mean_loss:
+            # No path is above 1, or rises.
+            self.starts = [totals] * len(ODDS)
+        else:
+            paths = self.paths
+            for k, factor in enumerate(factors):
+                paths[k] *= factor
+                if paths[k] <= 1:
+                    paths[k] = 1.0
+                    self.starts[k] = totals
         self._sum_up()
 
     @property
@@ -214,8 +219,7 @@ class Detector:
         if not 1 < arl < math.inf:
             raise ValueError("`arl` must be a number above 1")
         self._arl = float(arl)
-        # By simulation. Many streams with long run lengths have more lucky starts among them than may alarm.
-        self._kappa = max(225.0, 450 + 700 * math.log(arl / 10_000)) + 1200 * max(0.0, math.log(arl / 100_000))
+        self._kappa = _kappa(arl)
 
     @property
     def evidence(self) -> float:
@@ -268,37 +272,32 @@ class Detector:
 
     def observe(self, parts: Mapping[str, tuple[float, int]]) -> bool:
         """Add one observation, sum and number of its scores by stratum; true when it raises an alarm."""
-        # Strata beyond the most that are kept are one.
-        found: dict[Stratum, tuple[float, int]] = {}
+        observed: list[_Part] = []
         scores, number = 0.0, 0
         for name, (total, count) in parts.items():
             if count < 1 or not 0 <= total <= count:
                 number = 0
                 break
-            stratum = self._named.get(name) or self._stratum(name)
-            before, earlier = found.get(stratum, (0.0, 0))
-            found[stratum] = (before + total, earlier + count)
+            observed.append((self._named.get(name) or self._stratum(name), total, count))
             scores, number = scores + total, number + count
         if not number:
             raise ValueError("an observation needs scores between 0 and 1")
-        observed: list[_Part] = []
-        for stratum, (total, count) in found.items():
+        if len(observed) > 1 and len(self._strata) == MAX_STRATA:
+            observed = _joined(observed)
+        for stratum, _, count in observed:
             stratum.share += count / number
-            observed.append((stratum, total, count))
         self._seen += 1
         self._newest += (scores / number - self._newest) / min(self._seen, _NEWEST)
-        match self.state:
-            case "learning":
-                self._learn(observed)
-                self.observations += 1
-                if self.observations >= self.needed:
-                    self.state = "watching"
-                return False
-            case "watching" | "recovered":
-                return self._watch(observed)
-            case "alarm":
-                self._await_return(observed)
-                return False
+        if self.state == "alarm":
+            self._await_return(observed)
+        elif self.state != "learning":
+            return self._watch(observed)
+        else:
+            self._learn(observed)
+            self.observations += 1
+            if self.observations >= self.needed:
+                self.state = "watching"
+        return False
 
     def _stratum(self, name: str) -> Stratum:
         key = _digest(name)
@@ -423,6 +422,22 @@ class Detector:
             part = detector._strata[key] = Stratum()
             part.accepted, part.accepted_sum, part.pending, part.pending_sum, part.share = sums
         return detector
+
+
+# All streams have the same run length.
+@lru_cache(maxsize=64)
+def _kappa(arl: float) -> float:
+    """Return the strength of the insurance, by simulation: of many streams with long run lengths, more had a lucky start than may alarm."""
+    return max(225.0, 450 + 700 * math.log(arl / 10_000)) + 1200 * max(0.0, math.log(arl / 100_000))
+
+
+def _joined(parts: list[_Part]) -> list[_Part]:
+    """Join the parts of the stratum for all beyond the most that are kept."""
+    found: dict[Stratum, tuple[float, int]] = {}
+    for stratum, total, count in parts:
+        before, earlier = found.get(stratum, (0.0, 0))
+        found[stratum] = before + total, earlier + count
+    return [(stratum, total, count) for stratum, (total, count) in found.items()]
 
 
 def _digest(name: str) -> bytes:

@@ -151,15 +151,15 @@ def complete(opened_ns: int, properties: dict[str, str], seen: Seen) -> Conversa
             places = ((of_tool, "", _MOST_STREAMS), (of_agent, tool or "", 2 * _MOST_STREAMS))
             for key, part, most in places if tool is not None else places[1:]:
                 tally = tallies.get(key)
-                if tally is None:
-                    if len(tallies) >= most:
-                        left_out += times
-                        continue
-                    tally = tallies[key] = Tally({}, value, trace_id)
-                total, count = tally.scores.get(part, (0.0, 0))
-                tally.scores[part] = total + times * value, count + times
-                if value < tally.worst:
-                    tally.worst, tally.worst_trace = value, trace_id
+                if tally is not None:
+                    total, count = tally.scores.get(part, (0.0, 0))
+                    tally.scores[part] = total + times * value, count + times
+                    if value < tally.worst:
+                        tally.worst, tally.worst_trace = value, trace_id
+                elif len(tallies) < most:
+                    tallies[key] = Tally({part: (times * value, times)}, value, trace_id)
+                else:
+                    left_out += times
     return Conversation(opened_ns, properties, tallies, left_out)
 
 
@@ -187,7 +187,7 @@ _CUT_AT_ONCE = 250
 
 
 class OpenConversation(Struct, array_like=True, gc=False):
-    """What is known of an open conversation, as it is saved; `properties` are packed. Times are wall-clock."""
+    """An open conversation, as it is saved; `properties` are packed. Times are wall-clock."""
 
     key: ConversationKey
     opened_ns: int

@@ -2,7 +2,7 @@
 
 import struct
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Self, TypeAlias
 
 import msgspec
@@ -204,7 +204,7 @@ class WatchedStream:
         return self._history.last_ns
 
     def add(
-        self, tally: Tally, conversation: Conversation, properties: Mapping[str, str], now_ns: int, incident: Incident
+        self, tally: Tally, conversation: Conversation, properties: dict[str, str], now_ns: int, incident: Incident
     ) -> Regression | None:
         """Take one observation, with the `properties` that may explain it; return the regression that begins, changes or ends with it."""
         history, detector, total, count = self._history, self.detector, 0.0, 0

@@ -26,7 +26,7 @@ from toolgauge.model.regressions import (
     ToolDefinitionChange,
 )
 from toolgauge.selfmetrics import WatchMetrics
-from toolgauge.settings import HOUR, MINUTE
+from toolgauge.settings import HOUR, MINUTE, SECOND
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.fingerprint import of_tool
 from toolgauge.watch.open_conversations import (
@@ -91,6 +91,7 @@ def least_baseline(run_length: float) -> int:
 
 _STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered")
 _TOGETHER_NS = 10 * MINUTE
+_SHOWN_EVERY = SECOND
 _BUDGET = b"b"
 _CHECKSUM_BYTES = 4
 # Fields of `StreamKey` by the names that people select streams by.
@@ -123,6 +124,7 @@ class Watcher:
         self._given: set[bytes] = set()
         # Streams whose gauges are behind: at many conversations a second, setting them costs more than the detectors do.
         self._unshown: dict[StreamKey, None] = {}
+        self._shown_ns = 0
         self._ended: list[Regression] = []
         self._contracts = ToolContracts()
         self.on_tool_changes: OnToolChanges = lambda _changes, _capped: None
@@ -164,9 +166,11 @@ class Watcher:
         for whose in self._contracts.removed:
             self._remove(_row(b"o", whose))
         self._contracts.removed = {}
-        for key in self._unshown:
-            self._show(self._streams[key])
-        self._unshown.clear()
+        if self._unshown and abs(now_ns - self._shown_ns) >= _SHOWN_EVERY:
+            self._shown_ns = now_ns
+            for key in self._unshown:
+                self._show(self._streams[key])
+            self._unshown.clear()
         for key, conversation, is_cut in self._conversations.idle(now_ns):
             if is_cut:
                 self._metrics.observations_cut.add()
@@ -177,8 +181,10 @@ class Watcher:
 
     @property
     def next_due_ns(self) -> int | None:
-        """When a conversation will be complete; `None` when none is open."""
-        return self._conversations.next_due_ns
+        """When a conversation will be complete, or gauges are to be set; `None` when neither is."""
+        due_ns = self._conversations.next_due_ns
+        shown_ns = self._shown_ns + _SHOWN_EVERY if self._unshown else None
+        return min([due for due in (due_ns, shown_ns) if due is not None], default=None)
 
     def _complete(self, conversation: Conversation, now_ns: int) -> Iterator[Regression]:
         # Criterion and revision of a key are `key[4:6]`.
@@ -192,7 +198,7 @@ class Watcher:
         run_length = self._budget.spend(now_ns, len(watched), self._settings.false_alarms_per_week)
         least = self._settings.baseline_min or least_baseline(run_length)
         # By tool: several criteria judge the same.
-        properties: dict[str | None, Mapping[str, str]] = {None: conversation.fingerprint}
+        properties: dict[str | None, dict[str, str]] = {None: conversation.fingerprint}
         for key, tally in watched.items():
             tool = key[_TOOL]
             if tool is not None and tool not in properties:

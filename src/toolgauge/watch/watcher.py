@@ -326,7 +326,7 @@ class Watcher:
         return {row: _sealed(row, saved) for row, saved in rows.items()}, removed
 
     def forget_changes(self) -> None:
-        """Begin to collect changes anew."""
+        """Forget what changed: nobody saves it, or it is being saved."""
         self._contracts.changed = {}
         self._changed_streams, self._changed_conversations, self._removed = {}, {}, set()
 

@@ -25,7 +25,8 @@ from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.ports import Evaluator
-from toolgauge.service.criteria_factory import load_configuration, load_for_replay, unusable_files
+from toolgauge.service.configuration import load_configuration, unusable_files
+from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.process import measure_process
 from toolgauge.testing.evaluators import check_evaluator
 from toolgauge.testing.samples import sample_call, sample_trajectory

@@ -8,7 +8,7 @@ import pytest
 
 from toolgauge import plugins
 from toolgauge.model.errors import ConfigError
-from toolgauge.service.criteria_factory import load_configuration
+from toolgauge.service.configuration import load_configuration
 from toolgauge.service.destinations import announced_destinations, destination_names
 
 WHOLE = """

@@ -17,8 +17,7 @@ from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
 from typing import Any, cast
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from pydantic import ValidationError
 
@@ -72,7 +71,7 @@ def missing_extra(group: str, name: str) -> str | None:
 def install_hint(extra: str) -> str:
     """Write the command that adds an extra of toolgauge to this environment, from the clone or wheel it was installed from."""
     origin = distribution("toolgauge").read_text("direct_url.json")
-    source = "" if origin is None else url2pathname(urlsplit(str(json.loads(origin)["url"])).path)
+    source = "" if origin is None else unquote(urlsplit(str(json.loads(origin)["url"])).path)
     is_there = bool(source) and Path(source).exists()
     words = ("python3", "-m", "pip", "--python", sys.executable, "install", f"{source if is_there else '.'}[{extra}]")
     return f"{'' if is_there else 'in a clone of toolgauge: '}`{shlex.join(words)}`"

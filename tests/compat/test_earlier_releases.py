@@ -15,7 +15,8 @@ from tests.wire.destination import receiving
 from tests.wire.support import serving, to_grpc, until_equal
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
-from toolgauge.service.criteria_factory import default_criteria, load_configuration
+from toolgauge.service.configuration import load_configuration
+from toolgauge.service.criteria_factory import default_criteria
 from tools.release import ROOT
 
 RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "state.zip").exists())

@@ -18,7 +18,8 @@ from toolgauge.config.model import Config
 from toolgauge.config.references import read_references
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.service.criteria_factory import load_configuration, load_for_replay
+from toolgauge.service.configuration import load_configuration
+from toolgauge.service.criteria_factory import load_for_replay
 
 ROOT = Path(__file__).parents[2]
 MAKE = {"config": config_schema, "criteria": criteria_schema, "cases": reference_schema}

@@ -14,7 +14,7 @@ from toolgauge.config.load import load
 from toolgauge.in_process import ToolgaugeSpanExporter
 from toolgauge.model.errors import ConfigError
 from toolgauge.service import judge_pool
-from toolgauge.service.criteria_factory import load_configuration
+from toolgauge.service.configuration import load_configuration
 
 CRITERIA = "criteria: [{name: right, evaluator: tool_selection_accuracy}]\n"
 JUDGE = 'judge: {model: "openai:gpt-4.1-mini", api_key: sk-key}\n'

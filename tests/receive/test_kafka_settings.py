@@ -9,7 +9,7 @@ from tests.rows import each_row
 from toolgauge.config.load import load
 from toolgauge.model.errors import ConfigError
 from toolgauge.receive.settings import KafkaReceiverSettings
-from toolgauge.service.criteria_factory import load_configuration
+from toolgauge.service.configuration import load_configuration
 from toolgauge.service.service import check_messages
 
 

@@ -12,7 +12,8 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scored
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import evaluator_files, load_configuration, load_for_replay
+from toolgauge.service.configuration import load_configuration
+from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 from toolgauge.testing.evaluators import check_evaluator
 
 CHECKS = '''

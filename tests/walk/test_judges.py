@@ -13,7 +13,7 @@ from tests.judge.stub import Stub, stub
 from tests.wire.destination import Destination, attributes, receiving
 from tests.wire.support import IN_TEST, LISTEN, SOON, post, recorded, to_http
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.service.criteria_factory import load_configuration
+from toolgauge.service.configuration import load_configuration
 from toolgauge.service.service import Service
 
 CRITERIA = """\

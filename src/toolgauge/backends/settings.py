@@ -14,8 +14,7 @@ from toolgauge.export.settings import (
     QueueSettings,
     RetrySettings,
 )
-from toolgauge.net.admin_client import read_token
-from toolgauge.net.settings import ClientTls
+from toolgauge.net.settings import ClientTls, read_token
 from toolgauge.settings import (
     MIB,
     MINUTE,

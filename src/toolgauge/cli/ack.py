@@ -7,7 +7,8 @@ from shlex import quote
 import click
 
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
+from toolgauge.net.admin_client import ask, check_url, not_toolgauge
+from toolgauge.net.settings import read_token
 from toolgauge.report.streams import echo
 
 _MAX_ANSWER_BYTES = 64 * 1024

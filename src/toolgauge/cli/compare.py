@@ -17,7 +17,8 @@ from toolgauge.export.run_usage import RunUsageReader
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
+from toolgauge.net.admin_client import ask, check_url, not_toolgauge
+from toolgauge.net.settings import read_token
 from toolgauge.recordings.comparison import (
     BASE,
     NEW,

@@ -24,7 +24,8 @@ from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.streams import is_terminal
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import without_effect
-from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
+from toolgauge.service.configuration import load_configuration, unusable_files
+from toolgauge.service.criteria_factory import evaluator_files
 from toolgauge.service.destinations import announced_destinations, destination_names
 from toolgauge.service.pipeline_factory import VERSION, redactor
 from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop_signals, tune_process

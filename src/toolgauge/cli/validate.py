@@ -76,7 +76,7 @@ def command(
         return 0
     from toolgauge.cli.loaded_criteria import print_notes
     from toolgauge.config.tool_definitions import load_tool_definitions
-    from toolgauge.service.criteria_factory import load_configuration, unusable_files
+    from toolgauge.service.configuration import load_configuration, unusable_files
 
     config, criteria = load_configuration(config_paths, overrides, _warn_of_variables)
     print_notes(criteria)

@@ -15,7 +15,7 @@ from toolgauge.cli.main import configuration_options
 from toolgauge.config.model import Config
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import load_configuration
+from toolgauge.service.configuration import load_configuration
 from toolgauge.service.process import freeze_loaded_objects, tune_process
 from toolgauge.service.reload import Load
 from toolgauge.service.service import Service

@@ -2,7 +2,6 @@
 
 import json
 from http.client import HTTPException
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -50,18 +49,6 @@ def check_url(admin: str, option: str) -> None:
         is_whole = False
     if not is_whole or not admin.isprintable() or " " in admin:
         raise ConfigError(f"`{option}` must be a URL such as `http://localhost:13133`")
-
-
-def read_token(file: Path) -> str:
-    """Read the token on the first line of a file."""
-    try:
-        lines = file.read_text("utf-8-sig").split()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"cannot read the token file `{file}`: {reason}") from error
-    if not lines or not (lines[0].isascii() and lines[0].isprintable()):
-        raise ConfigError(f"the token file `{file}` does not begin with a token")
-    return lines[0]
 
 
 def not_toolgauge(admin: str) -> ToolgaugeError:

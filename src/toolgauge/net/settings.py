@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from toolgauge import plugins
+from toolgauge.model.errors import ConfigError
 from toolgauge.settings import (
     SECOND,
     Address,
@@ -21,6 +22,18 @@ from toolgauge.settings import (
 
 MinVersion: TypeAlias = Literal["1.2", "1.3"]
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+def read_token(file: Path) -> str:
+    """Read the token on the first line of a file."""
+    try:
+        lines = file.read_text("utf-8-sig").split()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read the token file `{file}`: {reason}") from error
+    if not lines or not (lines[0].isascii() and lines[0].isprintable()):
+        raise ConfigError(f"the token file `{file}` does not begin with a token")
+    return lines[0]
 
 
 class ServerTls(Section):

@@ -177,6 +177,11 @@ class Egress:
         """Return whether to flush at once: senders are refused until then, or much data is ready."""
         return bool(self._waiting) or self._released_count + len(self.scorecards) > _MANY
 
+    @property
+    def is_passing(self) -> bool:
+        """Return whether senders' requests wait for the next `forward`."""
+        return bool(self._passing)
+
     def pass_on(self, outgoing: Outgoing, sender: str | None) -> None:
         """Queue a senders' request for the next `forward`, which merges the requests of one connection."""
         if sender is None:

@@ -1,9 +1,8 @@
 """Criteria as written -> criteria that can score: the place where an evaluator's name becomes a class."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import cast
@@ -21,28 +20,23 @@ from toolgauge.config.criteria import (
     read_criteria,
     read_nodes,
 )
-from toolgauge.config.load import listener_sections, load
+from toolgauge.config.load import load
 from toolgauge.config.model import Config, Defaults
 from toolgauge.config.problems import (
-    PathStep,
     Place,
     Problem,
     Wording,
     config_error,
     problems_of,
-    spelled,
     suggestion,
     written,
 )
-from toolgauge.model.errors import ConfigError, StartError
+from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.ports import Evaluator, needs_of
-from toolgauge.net.auth import TokenGuard
-from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.contracts import Contract, ToolKinds
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
-from toolgauge.service.judge_pool import asks_judge, judge_problems, open_client
 from toolgauge.service.plug_in_evaluators import copied
 from toolgauge.settings import AS_WRITTEN
 
@@ -102,23 +96,6 @@ def evaluator_files(criteria: Sequence[Criterion]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.evaluator_file for one in criteria if one.evaluator_file is not None))
 
 
-def load_configuration(
-    paths: Sequence[str], overrides: Sequence[str], warn: Callable[[ConfigError], None] | None = None
-) -> tuple[Config, tuple[Criterion, ...]]:
-    """Load configuration and criteria as at the start, `warn` as in `load`; raise `ConfigError` with every problem found."""
-    config = load([Path(path) for path in paths], overrides, os.environ, warn=warn)
-    # One list for all that is wrong: a criterion with a wrong key or name hides no problem of the others.
-    problems: list[Problem] = []
-    written = read_criteria(config, os.environ, problems)
-    criteria = _criteria(config, written, EvaluatorFiles(), problems)
-    problems += judge_problems(config, written, criteria)
-    if problems:
-        raise config_error(problems)
-    if config.judge is not None and asks_judge(criteria):
-        open_client(config.judge)  # Raises where its model does not exist
-    return config, criteria
-
-
 def load_for_replay(
     paths: Sequence[str],
     overrides: Sequence[str],
@@ -139,7 +116,7 @@ def load_for_replay(
     problems: list[Problem] = []
     read = read_criteria(config, environment, problems)
     extra = read_nodes((), map(Path, criteria_files), environment, problems)
-    criteria = _criteria(config, (*read, *extra, *written), evaluators or EvaluatorFiles(), problems)
+    criteria = criteria_of(config, (*read, *extra, *written), evaluators or EvaluatorFiles(), problems)
     if problems:
         raise config_error(problems)
     return config, criteria
@@ -150,13 +127,13 @@ def make_criteria(
 ) -> tuple[Criterion, ...]:
     """Make the default criteria and the written ones; raise `ConfigError` with every problem found."""
     problems: list[Problem] = []
-    criteria = _criteria(config, written, evaluators or EvaluatorFiles(), problems)
+    criteria = criteria_of(config, written, evaluators or EvaluatorFiles(), problems)
     if problems:
         raise config_error(problems)
     return criteria
 
 
-def _criteria(
+def criteria_of(
     config: Config, written: Sequence[CriterionConfig], files: EvaluatorFiles, problems: list[Problem]
 ) -> tuple[Criterion, ...]:
     """Make the default criteria and the written ones that are valid, and add to `problems`."""
@@ -330,26 +307,3 @@ def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvalua
     except ValidationError as error:
         wording = Wording(kind="parameter", owner=f" of evaluator `{name}`", unknown=("version", "level"))
         raise config_error(problems_of(error, written(parameters, Place("config")), loaded, wording)) from error
-
-
-def unusable_files(config: Config) -> Iterator[StartError]:
-    """Yield the errors of TLS and token files that the configuration names, each with its section."""
-    uses: list[tuple[tuple[PathStep, ...], Callable[[], object]]] = []
-    for section_path, section in listener_sections(config):
-        if section.tls is not None:
-            uses.append(((*section_path, "tls"), partial(server_context, section.tls)))
-        if section.auth is not None and section.auth.filename is not None:
-            uses.append(((*section_path, "auth"), partial(TokenGuard, section.auth)))
-    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
-        for number, exporter in enumerate(exporters):
-            if exporter.client_tls is not None:
-                entry: tuple[PathStep, ...] = (kind, number) if len(exporters) > 1 else (kind,)
-                uses.append((("exporters", *entry, "tls"), partial(client_context, exporter.client_tls)))
-    kafka = config.exporters.kafka
-    if kafka is not None and kafka.client_tls is not None:
-        uses.append((("exporters", "kafka", "tls"), partial(client_context, kafka.client_tls)))
-    for path, use in uses:
-        try:
-            use()
-        except StartError as error:
-            yield StartError(f"`{spelled(path)}`: {error.message}", hint=error.hint)

@@ -213,9 +213,16 @@ class Watching:
             self._save_and(lambda: send_own(self._emitter.tool_changes(changes), self._put, self._metrics))
 
     def _save_and(self, announce: Callable[[], None]) -> None:
-        batch = (*self._watcher.changes(), announce)
+        batch = (*self._changes(), announce)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
+
+    def _changes(self) -> tuple[dict[bytes, bytes], set[bytes]]:
+        # Writing them takes as much CPU as watching does.
+        if self._store is not None:
+            return self._watcher.changes()
+        self._watcher.forget_changes()
+        return {}, set()
 
     async def statuses(self) -> Sequence[StreamStatus]:
         """Describe all streams, alarms first."""
@@ -239,7 +246,7 @@ class Watching:
     async def _put_changes(self) -> None:
         # Behind the batches of the worker: an older row must not be written over a newer one.
         with self._faults.survived():
-            changed, removed = await self._ask(self._watcher.changes)
+            changed, removed = await self._ask(self._changes)
             self._batches.put_nowait((changed, removed, None))
 
     async def _save_regularly(self) -> None:

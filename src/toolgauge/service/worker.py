@@ -22,6 +22,7 @@ _TICK_NS = 100_000_000
 _LOOK_S = 0.01
 _STUCK_AFTER_NS = 15_000_000_000  # A trace of a hundred thousand spans takes a few seconds
 _FLUSH_EVERY_NS = 500_000_000  # Each request to a destination costs as much as a few spans
+_FORWARD_EVERY_NS = 10_000_000  # So are senders' requests joined that are small and many
 
 
 class Worker:
@@ -51,7 +52,7 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """Return whether nothing waits to be read."""
-        return self._inbox.is_empty and self.busy_since_ns is None
+        return self._inbox.is_empty and self.busy_since_ns is None and not self._pipeline.egress.is_passing
 
     @property
     def criteria_off(self) -> Mapping[str, int]:
@@ -138,11 +139,12 @@ class Worker:
             thread.join(timeout_s)
 
     def _run(self) -> None:
-        next_tick = next_flush = self.busy_since_ns = self._clock()
+        next_tick = next_flush = next_forward = self.busy_since_ns = self._clock()
         is_due = False
         while not self._is_ending:
             self.busy_since_ns = None
-            request = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
+            until = min(next_tick, next_forward) if self._pipeline.egress.is_passing else next_tick
+            request = self._inbox.take(0 if is_due else max(0.0, (until - self._clock()) / 1e9))
             now = self.busy_since_ns = self._clock()
             # In the order of arrival: work that closes everything would leave the spans of this request open.
             if request is not None:
@@ -154,7 +156,9 @@ class Worker:
                     self._work.get_nowait()()
             if self._is_given_up:
                 return
-            if self._inbox.is_empty or now >= next_tick:
+            is_time = (self._inbox.is_empty and now >= next_forward) or now >= next_tick
+            if is_time and self._pipeline.egress.is_passing:
+                next_forward = now + _FORWARD_EVERY_NS
                 with self._faults.survived(BaseException):
                     self._pipeline.egress.forward()
             if now >= next_tick or (is_due and request is None):

@@ -313,13 +313,17 @@ class Watcher:
             rows[_row(b"v", key)] = msgspec.msgpack.encode(self._conversations[key])
         contracts = self._contracts
         rows.update((_row(b"o", whose), contracts.dump(whose)) for whose in contracts.changed)
-        contracts.changed = {}
         if rows:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
         removed = self._removed.difference(rows)
         self._given = self._given - removed | rows.keys()
-        self._changed_streams, self._changed_conversations, self._removed = {}, {}, set()
+        self.forget_changes()
         return {row: _sealed(row, saved) for row, saved in rows.items()}, removed
+
+    def forget_changes(self) -> None:
+        """Forget what changed: nobody saves it, or it is being saved."""
+        self._contracts.changed = {}
+        self._changed_streams, self._changed_conversations, self._removed = {}, {}, set()
 
     def restore(self, rows: Mapping[bytes, bytes]) -> int:
         """Restore the state of an earlier process; return the number of damaged rows, which are dropped."""

@@ -28,7 +28,7 @@ _RESULT_BYTES = 150
 _SCORE_BYTES = 250
 _DIFFERENCE_BYTES = 350
 # The most that failed, and the most others, for which older ones make room.
-ADMITTED_PER_SECOND = 50
+ADMITTED_PER_SECOND = 10
 _SECOND_NS = 1_000_000_000
 
 

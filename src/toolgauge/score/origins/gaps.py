@@ -74,11 +74,11 @@ def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
 _NAME = r"""\\{0,7}["']"""
 _IS = rf"{_NAME}\s{{0,4}}:\s{{0,4}}"
 _MEDIA = "image|audio|video|screenshot"
-_BLOCK = (
-    rf"\b(?:type|block_type|modality){_IS}{_NAME}(?:\w{{1,20}}[_-])?(?:{_MEDIA})(?:[_-]?\w{{1,20}})?{_NAME}"
-    rf"|{_NAME}(?:inline_?data|\w{{0,30}}_?(?:base64|b64)){_IS}"
-    rf"|{_NAME}(?:image|document|video|audio){_IS}\{{[^{{}}]{{0,200}}?\b(?:format|source){_IS}"
-    rf"|{_NAME}screenshot{_IS}{_NAME}(?!https?:|/)"
+_TYPE = rf"\b(?:type|block_type|modality){_IS}{_NAME}(?:\w{{1,20}}[_-])?(?:{_MEDIA})(?:[_-]?\w{{1,20}})?{_NAME}"
+_MEMBER = (
+    rf"[\"'](?:(?:inline_?data|\w{{0,30}}_?(?:base64|b64)){_IS}"
+    rf"|(?:image|document|video|audio){_IS}\{{[^{{}}]{{0,200}}?\b(?:format|source){_IS}"
+    rf"|screenshot{_IS}{_NAME}(?!https?:|/))"
 )
 # The first bytes of PNG, JPEG, GIF, PDF and office files in base64, and placeholders of observability tools.
 _BYTES = (
@@ -90,14 +90,26 @@ _GONE = (
     r"(?:attached|bytes|content|data|elided|hidden|not (?:shown|recorded)|omitted|placeholder|redacted|removed|replaced"
     r"|stripped|truncated)"
 )
-# `[image]`, `<image>`, `[Image: 640x480]`, `(screenshot omitted)`; `[image](...)` is a link. All begin with a bracket: others are passed by fast.
-_PLACEHOLDER = re.compile(
-    (
-        rf"[\[<({{](?:(?<=[\[<]){_KIND}(?: ?[#:] ?[^\[\]<>\n]{{0,80}}| \d{{1,4}})?[\]>](?!\()"
-        rf"|(?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b)"
-    ).encode()
+# `[image]`, `<image>`, `[Image: 640x480]`, `(screenshot omitted)`; `[image](...)` is a link.
+_PLACEHOLDER = (
+    rf"[\[<({{](?:(?<=[\[<]){_KIND}(?: ?[#:] ?[^\[\]<>\n]{{0,80}}| \d{{1,4}})?[\]>](?!\()"
+    rf"|(?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b)"
 )
-_PICTURE = re.compile(f"{_BLOCK}|{_BYTES}".encode())
+# Each with words of which one is in whatever it finds: few texts have any, and looking for them takes a thirtieth of the time.
+_PICTURES = tuple(
+    (words.split(), re.compile(pattern.encode()))
+    for words, pattern in (
+        (b"image audio video screenshot", _TYPE),
+        (b"image audio video screenshot document inline base64 b64", _MEMBER),
+        (b"base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb langfusemedia", _BYTES),
+        (b"image audio video screenshot picture photo pdf attachment media base64 binary", _PLACEHOLDER),
+    )
+)
+_WORDS = Pattern(
+    "|".join(sorted({word.decode() for words, _ in _PICTURES for word in words}))
+    # Of files.
+    + "|mime|file|blob|data:"
+)
 # A file counts where its bytes, or a reference to them, are beside its type; lists of files have types as well.
 _FILE = re.compile(
     (
@@ -108,12 +120,6 @@ _FILE = re.compile(
 _FILE_BYTES = re.compile(rf"{_NAME}(?:data|bytes|blob|source|file_?data|file_?id|base64){_IS}".encode())
 # Looking around each costs a walk over the text.
 _MAX_FILES = 16
-# A text without one of these words holds no picture, which settles nearly all texts in a thirtieth of the time.
-_WORDS_OF_PICTURES = (
-    b"image media b64 base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb screenshot inline audio video document".split()
-)
-_WORDS = Pattern(b"|".join((*_WORDS_OF_PICTURES, b"picture|photo|pdf|attachment|binary|mime|file|blob|data:")).decode())
-
 
 _SCREENS = re.compile(r"screen_?shot|screen_?capture|computer_?use|^computer(?:_\d+)?$", re.IGNORECASE)
 
@@ -127,10 +133,9 @@ def holds_picture(folded: bytes) -> bool:
     """Return whether a folded text holds a picture, sound or a file, or a placeholder of one."""
     if not _WORDS.is_in_bytes(folded):
         return False
-    if _PLACEHOLDER.search(folded) is not None:
-        return True
-    if any(map(folded.__contains__, _WORDS_OF_PICTURES)) and _PICTURE.search(folded) is not None:
-        return True
+    for words, pattern in _PICTURES:
+        if any(map(folded.__contains__, words)) and pattern.search(folded) is not None:
+            return True
     for found in islice(_FILE.finditer(folded), _MAX_FILES) if b"type" in folded else ():
         begin, end = folded.rfind(b"{", 0, found.start()), folded.find(b"}", found.end())
         if _FILE_BYTES.search(folded, max(begin, 0), len(folded) if end < 0 else end) is not None:

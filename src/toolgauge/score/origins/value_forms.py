@@ -61,10 +61,8 @@ _DIGIT = re.compile(rb"\d")
 _AT_BREAKS = bytes(code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789 .-" else 10 for code in range(256))
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 RUNS = re.compile(rb"\d+|\D+")
+# The sign of a word that may be an id.
 _ID_SIGN = re.compile(rb"[0-9_@]")
-# A word with another letter or with a sign of an id, behind a space: those are found fast.
-_SPECIAL = re.compile(rb" ([^ \x80-\xff]*+[\x80-\xff][^ ]*+)")
-_WITH_ID_SIGN = re.compile(rb" ([^ 0-9_@]*+[0-9_@][^ ]*+)")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # As many languages write 1,234.50.
 _WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
@@ -226,24 +224,22 @@ def _taken_apart(mixed: bytes) -> bytes:
 
 def id_words(content: bytes) -> set[bytes]:
     """Return the words of folded text that may be or hold ids or numbers: with a digit, a joined name, an address."""
-    text = b" " + content.translate(_TABLE)
-    found = set(_WITH_ID_SIGN.findall(text))
-    if not text.isascii():
-        found = set(filter(bytes.isascii, found))
-        found.update(_WITH_ID_SIGN.findall(_folded_apart(set(_SPECIAL.findall(text)))))
-    return found
+    rest = set(filterfalse(bytes.isalpha, content.translate(_TABLE).split()))
+    if not content.isascii():
+        special = set(filterfalse(bytes.isascii, rest))
+        rest -= special
+        rest.update(_folded_apart(special).split())
+    return set(filter(_ID_SIGN.search, rest))
 
 
 def ids(joined: Collection[bytes]) -> set[bytes]:
     """Return the possible ids or numbers of such words: each as it is joined, and taken apart."""
-    stripped = _stripped(joined)
-    mixed = _mixed(stripped)
-    found = set(_WITH_ID_SIGN.findall(_taken_apart(mixed)))
-    # An `@` at an end was the only sign of some.
-    found.update(filter(_ID_SIGN.search, stripped) if b"@" in b"".join(joined) else stripped)
+    found = _stripped(joined)
+    mixed = _mixed(found)
+    found.update(filterfalse(bytes.isalpha, _taken_apart(mixed).split()))
     if b"," in mixed:
         found.update([one.replace(b",", b"") for one in found if b"," in one])
-    return found
+    return set(filter(_ID_SIGN.search, found))
 
 
 def form(word: bytes) -> bytes:

@@ -124,13 +124,12 @@ _MAX_FILES = 16
 _SCREENS = re.compile(r"screen_?shot|screen_?capture|computer_?use|^computer(?:_\d+)?$", re.IGNORECASE)
 
 
-def may_hold_picture(folded: bytes) -> bool:
-    """Return whether a folded text, or any of several that are joined, has a word that pictures and placeholders have."""
-    return _WORDS.is_in_bytes(folded)
+def hold_picture(texts: Sequence[bytes]) -> bool:
+    """Return whether any of these folded texts holds a picture, sound or a file, or a placeholder of one."""
+    return _WORDS.is_in_bytes(b"  ".join(texts)) and any(map(_holds_picture, texts))
 
 
-def holds_picture(folded: bytes) -> bool:
-    """Return whether a folded text holds a picture, sound or a file, or a placeholder of one."""
+def _holds_picture(folded: bytes) -> bool:
     if not _WORDS.is_in_bytes(folded):
         return False
     for words, pattern in _PICTURES:

@@ -61,7 +61,6 @@ _DIGIT = re.compile(rb"\d")
 _AT_BREAKS = bytes(code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789 .-" else 10 for code in range(256))
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 RUNS = re.compile(rb"\d+|\D+")
-# The sign of a word that may be an id.
 _ID_SIGN = re.compile(rb"[0-9_@]")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # As many languages write 1,234.50.
@@ -189,57 +188,41 @@ def has_other_script(content: bytes) -> bool:
 
 def words(content: bytes) -> set[bytes]:
     """Return the distinct words of folded text: as they are joined, and taken apart."""
-    raw = set(content.translate(_TABLE).split())
-    if not content.isascii():
-        special = [*filterfalse(bytes.isascii, raw)]
-        raw.difference_update(special)
-        raw.update(_folded_apart(special).split())
-    found = _stripped(raw)
-    found.update(_taken_apart(_mixed(found)).split())
+    return _taken_apart(_plain_words(content, set(content.translate(_TABLE).split())))
+
+
+def _plain_words(content: bytes, raw: set[bytes]) -> set[bytes]:
+    if content.isascii():
+        return raw
+    special = set(filterfalse(bytes.isascii, raw))
+    others = plain(b" ".join(special))
+    return (raw - special).union(others.translate(_TABLE).split(), split_scripts(others).translate(_TABLE).split())
+
+
+def _taken_apart(joined: Iterable[bytes]) -> set[bytes]:
+    found = set(map(bytes.strip, joined, repeat(_SOFT)))
+    if found and max(map(len, found)) > _LONGEST_WORD:
+        found = {word for word in found if len(word) <= _LONGEST_WORD}
+    # All of a text at once: word by word it takes four times as long. Letters and digits alone are one word.
+    mixed = b" ".join(filterfalse(bytes.isalnum, found))
+    found.update(mixed.translate(_AT_JOINTS).split(), mixed.translate(_AT_ALL_JOINTS).split())
     found.discard(b"")
     return found
 
 
-def _folded_apart(special: Iterable[bytes]) -> bytes:
-    """Fold words with other letters: as they are, and with their scripts taken apart."""
-    others = plain(b" ".join(special))
-    return b" ".join((b"", others, split_scripts(others))).translate(_TABLE)
-
-
-def _stripped(joined: Iterable[bytes]) -> set[bytes]:
-    stripped = set(map(bytes.strip, joined, repeat(_SOFT)))
-    if stripped and max(map(len, stripped)) > _LONGEST_WORD:
-        return {word for word in stripped if len(word) <= _LONGEST_WORD}
-    return stripped
-
-
-def _mixed(stripped: Iterable[bytes]) -> bytes:
-    """Return the words that have more than letters and digits, which can be taken apart: all at once, as word by word takes four times as long."""
-    return b" ".join(filterfalse(bytes.isalnum, stripped))
-
-
-def _taken_apart(mixed: bytes) -> bytes:
-    return b" ".join((b"", mixed.translate(_AT_JOINTS), mixed.translate(_AT_ALL_JOINTS)))
-
-
 def id_words(content: bytes) -> set[bytes]:
     """Return the words of folded text that may be or hold ids or numbers: with a digit, a joined name, an address."""
-    rest = set(filterfalse(bytes.isalpha, content.translate(_TABLE).split()))
-    if not content.isascii():
-        special = set(filterfalse(bytes.isascii, rest))
-        rest -= special
-        rest.update(_folded_apart(special).split())
-    return set(filter(_ID_SIGN.search, rest))
+    # Most words have letters alone, and many come again.
+    raw = set(filterfalse(bytes.isalpha, content.translate(_TABLE).split()))
+    return set(filter(_ID_SIGN.search, _plain_words(content, raw)))
 
 
 def ids(joined: Collection[bytes]) -> set[bytes]:
     """Return the possible ids or numbers of such words: each as it is joined, and taken apart."""
-    found = _stripped(joined)
-    mixed = _mixed(found)
-    found.update(filterfalse(bytes.isalpha, _taken_apart(mixed).split()))
-    if b"," in mixed:
+    found = _taken_apart(joined)
+    if b"," in b"".join(joined):
         found.update([one.replace(b",", b"") for one in found if b"," in one])
-    return set(filter(_ID_SIGN.search, found))
+    return set(filter(_ID_SIGN.search, filterfalse(bytes.isalpha, found)))
 
 
 def form(word: bytes) -> bytes:

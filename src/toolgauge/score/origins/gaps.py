@@ -8,7 +8,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 
@@ -96,20 +95,14 @@ _PLACEHOLDER = (
     rf"|(?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b)"
 )
 # Each with words of which one is in whatever it finds: few texts have any, and looking for them takes a thirtieth of the time.
-_PICTURES = tuple(
-    (words.split(), re.compile(pattern.encode()))
-    for words, pattern in (
-        (b"image audio video screenshot", _TYPE),
-        (b"image audio video screenshot document inline base64 b64", _MEMBER),
-        (b"base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb langfusemedia", _BYTES),
-        (b"image audio video screenshot picture photo pdf attachment media base64 binary", _PLACEHOLDER),
-    )
+_MEDIA_WORDS = b"image audio video screenshot "
+_PICTURES = (
+    (_MEDIA_WORDS.split(), re.compile(_TYPE.encode())),
+    ((_MEDIA_WORDS + b"document inline base64 b64").split(), re.compile(_MEMBER.encode())),
+    (b"base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb langfusemedia".split(), re.compile(_BYTES.encode())),
+    ((_MEDIA_WORDS + b"picture photo pdf attachment media base64 binary").split(), re.compile(_PLACEHOLDER.encode())),
 )
-_WORDS = Pattern(
-    "|".join(sorted({word.decode() for words, _ in _PICTURES for word in words}))
-    # Of files.
-    + "|mime|file|blob|data:"
-)
+_WORDS = Pattern(b"|".join((*(word for words, _ in _PICTURES for word in words), b"mime|file|blob|data:")).decode())
 # A file counts where its bytes, or a reference to them, are beside its type; lists of files have types as well.
 _FILE = re.compile(
     (
@@ -146,13 +139,7 @@ def shows_screen(call: ToolCall) -> bool:
     """Return whether a call that worked gave the model a picture of a screen, recorded or not."""
     arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
     action = arguments.get("action") if isinstance(arguments, dict) else None
-    return call.error is None and (action == "screenshot" or _shows_screens(call.name))
-
-
-# Agents call the same few tools all day long.
-@lru_cache(maxsize=1000)
-def _shows_screens(tool: str) -> bool:
-    return _SCREENS.search(tool) is not None
+    return call.error is None and (action == "screenshot" or _SCREENS.search(call.name) is not None)
 
 
 # So many calls that began before a run are looked at for the one that started it.

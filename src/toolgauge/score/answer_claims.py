@@ -95,26 +95,27 @@ def _phrase_data() -> _PhraseData:
 _ACT_DATA = msgspec.toml.decode(_DATA.joinpath("tool_acts.toml").read_bytes(), type=_ActData)
 
 
-class _Phrases:
-    """The phrases of some languages, with the character that stands between words. Each kind is compiled when it is first asked for."""
+# Each kind of phrases when it is first asked for: all take 20 ms.
+@cache
+def _compiled(kind: str, languages: tuple[str, ...], between: str) -> Pattern:
+    data = _phrase_data()
+    phrases = "|".join(phrase for one in languages for phrase in data.languages[one].get(kind, ("<>",)))
+    while "%" in phrases:
+        phrases = _NAMED.sub(lambda name: data.words[name[1]], phrases)
+    return Pattern(f"{between}(?:{phrases}){between}")
 
-    def __init__(self, languages: Sequence[str], between: str) -> None:
+
+class _Phrases:
+    """The phrases of some languages, with the character that stands between words."""
+
+    def __init__(self, languages: tuple[str, ...], between: str) -> None:
         self._languages, self._between = languages, between
-        self._compiled: dict[tuple[str, Sequence[str]], Pattern] = {}
         data = _phrase_data().languages
         self.common = [frozenset("|".join(data[one].get("common", ())).split("|")) for one in languages]
 
-    def of(self, kind: str, languages: Sequence[str] | None = None) -> Pattern:
+    def of(self, kind: str, *languages: str) -> Pattern:
         """Return the phrases of a kind: of all these languages, or of one."""
-        languages = languages or self._languages
-        pattern = self._compiled.get((kind, languages))
-        if pattern is None:
-            data = _phrase_data()
-            phrases = "|".join(phrase for one in languages for phrase in data.languages[one].get(kind, ("<>",)))
-            while "%" in phrases:
-                phrases = _NAMED.sub(lambda name: data.words[name[1]], phrases)
-            pattern = self._compiled[kind, languages] = Pattern(f"{self._between}(?:{phrases}){self._between}")
-        return pattern
+        return _compiled(kind, languages or self._languages, self._between)
 
     def is_claim(self, sentence: str) -> bool:
         """Return whether a sentence claims success: in one language, and without a hedge of that language."""
@@ -122,12 +123,14 @@ class _Phrases:
         # "Due to a change" does not count as a claim in French.
         words = set(sentence.split())
         known = [len(common & words) for common in self.common]
-        languages = [(one,) for one, count in zip(self._languages, known, strict=True) if count == max(known)]
-        return any(
-            self.of("claims", language).is_in(one) and not self.of("hedges", language).is_in(one)
-            for language in languages
+        languages = [one for one, count in zip(self._languages, known, strict=True) if count == max(known)]
+        found = (
+            of
+            for of in languages
             for one in both
+            if self.of("claims", of).is_in(one) and not self.of("hedges", of).is_in(one)
         )
+        return next(found, None) is not None
 
     def is_explained(self, clause: str) -> bool:
         """Return whether a clause is a claim or a known detail, and so hides no admission."""
@@ -170,9 +173,8 @@ def may_admit(text: str) -> bool:
     words = [_without_accents(word.lower()) for word in _WORD.findall(text)]
     is_known = any(len(common.intersection(words)) > 1 for common in _phrases_of(_LATIN, " ").common)
     is_read = len(text) <= _MAX_LENGTH and (is_known or _KANA.search(text)) and not _OTHER_SCRIPT.search(text)
-    return not is_read or any(
-        one.of("admits").is_in(one.of("harmless").removed_from(plain)) for one, plain in sentences
-    )
+    sentences = [(one.of("admits"), one.of("harmless").removed_from(plain)) for one, plain in sentences]
+    return not is_read or any(admits.is_in(plain) for admits, plain in sentences)
 
 
 def claims(text: str) -> tuple[str, ...]:
@@ -197,10 +199,8 @@ def is_plain_claim(sentence: str, line: str) -> bool:
     """Return whether a sentence claims success in plain English, and nothing in its line denies or doubts that."""
     phrases = _phrases(sentence)
     plain = phrases.of("harmless").removed_from(sentence)
-    doubts = ("admits", "hints", "conditions")
-    is_doubted = (
-        " ? " in sentence or any(phrases.of(one).is_in(plain) for one in doubts) or _NEGATIVE.search(line) is not None
-    )
+    doubts = map(phrases.of, ("admits", "hints", "conditions"))
+    is_doubted = " ? " in sentence or any(one.is_in(plain) for one in doubts) or _NEGATIVE.search(line) is not None
     return not is_doubted and phrases.is_claim(sentence)
 
 

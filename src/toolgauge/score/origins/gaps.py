@@ -8,7 +8,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 
@@ -74,11 +73,11 @@ def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
 _NAME = r"""\\{0,7}["']"""
 _IS = rf"{_NAME}\s{{0,4}}:\s{{0,4}}"
 _MEDIA = "image|audio|video|screenshot"
-_BLOCK = (
-    rf"\b(?:type|block_type|modality){_IS}{_NAME}(?:\w{{1,20}}[_-])?(?:{_MEDIA})(?:[_-]?\w{{1,20}})?{_NAME}"
-    rf"|{_NAME}(?:inline_?data|\w{{0,30}}_?(?:base64|b64)){_IS}"
-    rf"|{_NAME}(?:image|document|video|audio){_IS}\{{[^{{}}]{{0,200}}?\b(?:format|source){_IS}"
-    rf"|{_NAME}screenshot{_IS}{_NAME}(?!https?:|/)"
+_TYPE = rf"\b(?:type|block_type|modality){_IS}{_NAME}(?:\w{{1,20}}[_-])?(?:{_MEDIA})(?:[_-]?\w{{1,20}})?{_NAME}"
+_MEMBER = (
+    rf"[\"'](?:(?:inline_?data|\w{{0,30}}_?(?:base64|b64)){_IS}"
+    rf"|(?:image|document|video|audio){_IS}\{{[^{{}}]{{0,200}}?\b(?:format|source){_IS}"
+    rf"|screenshot{_IS}{_NAME}(?!https?:|/))"
 )
 # The first bytes of PNG, JPEG, GIF, PDF and office files in base64, and placeholders of observability tools.
 _BYTES = (
@@ -90,14 +89,20 @@ _GONE = (
     r"(?:attached|bytes|content|data|elided|hidden|not (?:shown|recorded)|omitted|placeholder|redacted|removed|replaced"
     r"|stripped|truncated)"
 )
-# `[image]`, `<image>`, `[Image: 640x480]`, `(screenshot omitted)`; `[image](...)` is a link. All begin with a bracket: others are passed by fast.
-_PLACEHOLDER = re.compile(
-    (
-        rf"[\[<({{](?:(?<=[\[<]){_KIND}(?: ?[#:] ?[^\[\]<>\n]{{0,80}}| \d{{1,4}})?[\]>](?!\()"
-        rf"|(?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b)"
-    ).encode()
+# `[image]`, `<image>`, `[Image: 640x480]`, `(screenshot omitted)`; `[image](...)` is a link.
+_PLACEHOLDER = (
+    rf"[\[<({{](?:(?<=[\[<]){_KIND}(?: ?[#:] ?[^\[\]<>\n]{{0,80}}| \d{{1,4}})?[\]>](?!\()"
+    rf"|(?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b)"
 )
-_PICTURE = re.compile(f"{_BLOCK}|{_BYTES}".encode())
+# Each with words of which one is in whatever it finds: few texts have any, and looking for them takes a thirtieth of the time.
+_MEDIA_WORDS = b"image audio video screenshot "
+_PICTURES = (
+    (_MEDIA_WORDS.split(), re.compile(_TYPE.encode())),
+    ((_MEDIA_WORDS + b"document inline base64 b64").split(), re.compile(_MEMBER.encode())),
+    (b"base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb langfusemedia".split(), re.compile(_BYTES.encode())),
+    ((_MEDIA_WORDS + b"picture photo pdf attachment media base64 binary").split(), re.compile(_PLACEHOLDER.encode())),
+)
+_WORDS = Pattern(b"|".join((*(word for words, _ in _PICTURES for word in words), b"mime|file|blob|data:")).decode())
 # A file counts where its bytes, or a reference to them, are beside its type; lists of files have types as well.
 _FILE = re.compile(
     (
@@ -108,29 +113,21 @@ _FILE = re.compile(
 _FILE_BYTES = re.compile(rf"{_NAME}(?:data|bytes|blob|source|file_?data|file_?id|base64){_IS}".encode())
 # Looking around each costs a walk over the text.
 _MAX_FILES = 16
-# A text without one of these words holds no picture, which settles nearly all texts in a thirtieth of the time.
-_WORDS_OF_PICTURES = (
-    b"image media b64 base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb screenshot inline audio video document".split()
-)
-_WORDS = Pattern(b"|".join((*_WORDS_OF_PICTURES, b"picture|photo|pdf|attachment|binary|mime|file|blob|data:")).decode())
-
 
 _SCREENS = re.compile(r"screen_?shot|screen_?capture|computer_?use|^computer(?:_\d+)?$", re.IGNORECASE)
 
 
-def may_hold_picture(folded: bytes) -> bool:
-    """Return whether a folded text, or any of several that are joined, has a word that pictures and placeholders have."""
-    return _WORDS.is_in_bytes(folded)
+def hold_picture(texts: Sequence[bytes]) -> bool:
+    """Return whether any of these folded texts holds a picture, sound or a file, or a placeholder of one."""
+    return _WORDS.is_in_bytes(b"  ".join(texts)) and any(map(_holds_picture, texts))
 
 
-def holds_picture(folded: bytes) -> bool:
-    """Return whether a folded text holds a picture, sound or a file, or a placeholder of one."""
+def _holds_picture(folded: bytes) -> bool:
     if not _WORDS.is_in_bytes(folded):
         return False
-    if _PLACEHOLDER.search(folded) is not None:
-        return True
-    if any(map(folded.__contains__, _WORDS_OF_PICTURES)) and _PICTURE.search(folded) is not None:
-        return True
+    for words, pattern in _PICTURES:
+        if any(map(folded.__contains__, words)) and pattern.search(folded) is not None:
+            return True
     for found in islice(_FILE.finditer(folded), _MAX_FILES) if b"type" in folded else ():
         begin, end = folded.rfind(b"{", 0, found.start()), folded.find(b"}", found.end())
         if _FILE_BYTES.search(folded, max(begin, 0), len(folded) if end < 0 else end) is not None:
@@ -142,13 +139,7 @@ def shows_screen(call: ToolCall) -> bool:
     """Return whether a call that worked gave the model a picture of a screen, recorded or not."""
     arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
     action = arguments.get("action") if isinstance(arguments, dict) else None
-    return call.error is None and (action == "screenshot" or _shows_screens(call.name))
-
-
-# Agents call the same few tools all day long.
-@lru_cache(maxsize=1000)
-def _shows_screens(tool: str) -> bool:
-    return _SCREENS.search(tool) is not None
+    return call.error is None and (action == "screenshot" or _SCREENS.search(call.name) is not None)
 
 
 # So many calls that began before a run are looked at for the one that started it.

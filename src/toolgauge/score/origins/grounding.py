@@ -19,15 +19,7 @@ from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.gaps import (
-    NO_USER,
-    gap_of,
-    holds_picture,
-    may_hold_picture,
-    not_found,
-    shows_screen,
-    without_delegated,
-)
+from toolgauge.score.origins.gaps import NO_USER, gap_of, hold_picture, not_found, shows_screen, without_delegated
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.recorded_values import result_parts
 from toolgauge.score.selection import has_taken_effect, shown
@@ -37,7 +29,7 @@ Source: TypeAlias = Literal["user", "system", "known", "result", "earlier", "sch
 # This many searches of a text cost half of indexing it. Indexing at once costs five times as much for results of 100 KB.
 _SEARCHES = 16
 # Longer texts are hardly instructions, and 64 of them would take much memory.
-_LONGEST_KNOWN = 65_536
+_SHORTEST_KNOWN, _LONGEST_KNOWN = 500, 65_536
 _LONGEST_DEFINITION = 16_384
 _MAX_HITS = 64
 _SOFT = frozenset(b"-.,:/@+")
@@ -73,11 +65,10 @@ class Texts(Struct, eq=False, gc=False):
     _numbers: dict[float, None] = {}
     _days: dict[tuple[int, int], set[int | None]] = {}
     _phones: set[bytes] = set()
-    # So many of the texts are indexed, and read for days, telephone numbers and languages.
+    # So many of the texts are indexed, how much of the others was searched, and so many are read for days, telephone numbers and languages.
     _indexed: int = 0
-    _read: int = 0
-    # How much of the others was searched so far.
     _searched: int = 0
+    _read: int = 0
     # Whether any text names a day by its distance, is not English, or has letters of another script: then days, number words and names
     # may be unreadable. Known after `read`.
     has_relative_day: bool = False
@@ -172,7 +163,7 @@ class _Reading(NamedTuple):
 
 
 def _words(content: bytes) -> Set[bytes]:
-    return _known_words(content) if len(content) <= _LONGEST_KNOWN else value_forms.words(content)
+    return (_known_words if _SHORTEST_KNOWN < len(content) <= _LONGEST_KNOWN else value_forms.words)(content)
 
 
 def _read(content: bytes) -> _Reading:
@@ -197,7 +188,6 @@ _known_examples = lru_cache(maxsize=256)(partial(_EXAMPLES.sub, rb"\1"))
 
 
 def _joints(word: bytes) -> frozenset[int]:
-    """Return the signs that may join a word to others, without which it is a word of its own."""
     inner = _SOFT.intersection(word)
     return _SOFT if not inner else _NO_JOINTS if inner & _COMMON_JOINTS else _COMMON_JOINTS
 
@@ -305,11 +295,9 @@ class Seen:
         """The reason why the texts so far may be incomplete, whether or not the user wrote anything."""
         contents, results = self.user.contents, self.results.contents
         users, known = self._searched
-        if self._gap is None and (len(contents) > users or len(results) > known):
-            self._searched = len(contents), len(results)
-            new = [*contents[users:], *results[known:]]
-            if may_hold_picture(b"  ".join(new)) and any(map(holds_picture, new)):
-                self._gap = not_found("no_content", "a picture or a file came before it, which is not read")
+        self._searched = len(contents), len(results)
+        if self._gap is None and (new := contents[users:] + results[known:]) and hold_picture(new):
+            self._gap = not_found("no_content", "a picture or a file came before it, which is not read")
         return self._gap
 
     def take_all(self) -> None:
@@ -332,8 +320,8 @@ class Seen:
             if message.role == "user":
                 self.user.contents.append(value_forms.folded(message.text))
             elif message.role == "system":
-                is_short = len(message.text) <= _LONGEST_KNOWN
-                self.system.contents.append((_known_folded if is_short else value_forms.folded)(message.text))
+                folded = _known_folded if len(message.text) <= _LONGEST_KNOWN else value_forms.folded
+                self.system.contents.append(folded(message.text))
         while calls and calls[-1][0] <= turn:
             self._unread.append(calls.pop()[1])
 

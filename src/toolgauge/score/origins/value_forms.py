@@ -6,7 +6,7 @@ Case, spacing, punctuation, thousands separators, number words and date formats 
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import date, timedelta
 from itertools import filterfalse, repeat
 from typing import TypeAlias
@@ -55,15 +55,13 @@ _AT_JOINTS, _AT_ALL_JOINTS = (
 SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _FORM = bytes(48 if 48 <= code <= 57 else 97 if 97 <= code <= 122 else code for code in range(256))
 # Letters and at least two digits, as ids have, in at least five characters.
-_FORM_OF_ID = re.compile(rb" (?=[^ ]{5})(?=[^ a]*+a)([^ 0]*+0[^ 0]*+0[^ ]*+)")
+_FORM_OF_ID = re.compile(rb" (?=[^ 0]*+0[^ 0]*+0)(?=[^ a]*+a)([^ ]{5,}+)")
 _DIGIT = re.compile(rb"\d")
 # A run of short words ends at all other signs.
 _AT_BREAKS = bytes(code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789 .-" else 10 for code in range(256))
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 RUNS = re.compile(rb"\d+|\D+")
-# A word with another letter or with a sign of an id, behind a space: those are found fast.
-_SPECIAL = re.compile(rb" ([^ \x80-\xff]*+[\x80-\xff][^ ]*+)")
-_WITH_ID_SIGN = re.compile(rb" ([^ 0-9_@]*+[0-9_@][^ ]*+)")
+_ID_SIGN = re.compile(rb"[0-9_@]")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # As many languages write 1,234.50.
 _WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
@@ -74,6 +72,8 @@ _SHARE = re.compile(
     rb"(?<![\d.,])(\d{1,2}(?:\.\d{1,4})?) ?(?:%|(?:per ?cent|pct)\b)"
     rb"|(?:percent|percentage|pct)\"?[:=] ?(\d{1,2}(?:\.\d{1,4})?)(?![\d.])|\b(half|quarter)|\b(?:a|one|two)[ -](third)"
 )
+# One of these is in each.
+_SIGNS_OF_SHARES = (b"%", b"cent", b"pct", b"half", b"quarter", b"third")
 _FRACTIONS = {b"half": 1 / 2, b"third": 1 / 3, b"quarter": 1 / 4}
 _MAX_FACTOR = 9
 _FACTORS = (12, 24, 30, 60, 100, 1000, 3600, 0.01, 0.001)
@@ -188,46 +188,41 @@ def has_other_script(content: bytes) -> bool:
 
 def words(content: bytes) -> set[bytes]:
     """Return the distinct words of folded text: as they are joined, and taken apart."""
-    raw = set(content.translate(_TABLE).split())
-    if not content.isascii():
-        special = [*filterfalse(bytes.isascii, raw)]
-        raw.difference_update(special)
-        raw.update(_folded_apart(special).split())
-    return set(_taken_apart(raw).split())
+    return _taken_apart(_plain_words(content, set(content.translate(_TABLE).split())))
 
 
-def _folded_apart(special: Iterable[bytes]) -> bytes:
-    """Fold words with other letters: as they are, and with their scripts taken apart."""
+def _plain_words(content: bytes, raw: set[bytes]) -> set[bytes]:
+    if content.isascii():
+        return raw
+    special = set(filterfalse(bytes.isascii, raw))
     others = plain(b" ".join(special))
-    return b" ".join((b"", others, split_scripts(others))).translate(_TABLE)
+    return (raw - special).union(others.translate(_TABLE).split(), split_scripts(others).translate(_TABLE).split())
 
 
-def _taken_apart(raw: Iterable[bytes]) -> bytes:
-    # All of a text at once: word by word it takes four times as long.
-    stripped = [*map(bytes.strip, raw, repeat(_SOFT))]
-    joined = b" ".join(stripped)
-    if len(joined) > _LONGEST_WORD and max(map(len, stripped)) > _LONGEST_WORD:
-        joined = b" ".join([word for word in stripped if len(word) <= _LONGEST_WORD])
-    return b" ".join((b"", joined, joined.translate(_AT_JOINTS), joined.translate(_AT_ALL_JOINTS)))
+def _taken_apart(joined: Iterable[bytes]) -> set[bytes]:
+    found = set(map(bytes.strip, joined, repeat(_SOFT)))
+    if found and max(map(len, found)) > _LONGEST_WORD:
+        found = {word for word in found if len(word) <= _LONGEST_WORD}
+    # All of a text at once: word by word it takes four times as long. Letters and digits alone are one word.
+    mixed = b" ".join(filterfalse(bytes.isalnum, found))
+    found.update(mixed.translate(_AT_JOINTS).split(), mixed.translate(_AT_ALL_JOINTS).split())
+    found.discard(b"")
+    return found
 
 
 def id_words(content: bytes) -> set[bytes]:
     """Return the words of folded text that may be or hold ids or numbers: with a digit, a joined name, an address."""
-    text = b" " + content.translate(_TABLE)
-    found = set(_WITH_ID_SIGN.findall(text))
-    if not text.isascii():
-        found = set(filter(bytes.isascii, found))
-        found.update(_WITH_ID_SIGN.findall(_folded_apart(set(_SPECIAL.findall(text)))))
-    return found
+    # Most words have letters alone, and many come again.
+    raw = set(filterfalse(bytes.isalpha, content.translate(_TABLE).split()))
+    return set(filter(_ID_SIGN.search, _plain_words(content, raw)))
 
 
-def ids(joined: Iterable[bytes]) -> set[bytes]:
+def ids(joined: Collection[bytes]) -> set[bytes]:
     """Return the possible ids or numbers of such words: each as it is joined, and taken apart."""
-    text = _taken_apart(joined)
-    found = set(_WITH_ID_SIGN.findall(text))
-    if b"," in text:
+    found = _taken_apart(joined)
+    if b"," in b"".join(joined):
         found.update([one.replace(b",", b"") for one in found if b"," in one])
-    return found
+    return set(filter(_ID_SIGN.search, filterfalse(bytes.isalpha, found)))
 
 
 def form(word: bytes) -> bytes:
@@ -243,6 +238,8 @@ def forms(words: Iterable[bytes]) -> set[bytes]:
 def spelled(content: bytes) -> set[bytes]:
     """Return what people may mean by neighbouring short words of which one has a digit: `hat 765` is `hat765`."""
     found: set[bytes] = set()
+    if _DIGIT.search(content) is None:
+        return found
     parts = filter(_DIGIT.search, content.translate(_AT_BREAKS).split(b"\n"))
     for run in _SHORT_WORDS.findall(b"\n".join(parts)):
         words = re.findall(rb"[a-z0-9]+", run)
@@ -297,6 +294,8 @@ def numbers(found: Iterable[bytes]) -> Iterator[float]:
 
 def shares(content: bytes) -> tuple[float, ...]:
     """Return the percentages and fractions that a folded text names, each with what it leaves: `20%` is 0.2 and 0.8."""
+    if not any(map(content.__contains__, _SIGNS_OF_SHARES)):
+        return ()
     found = (
         _FRACTIONS.get(word or third) or float(before or after) / 100
         for before, after, word, third in _SHARE.findall(content)

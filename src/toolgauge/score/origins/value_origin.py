@@ -164,10 +164,7 @@ def _is_id_by_form(text: str) -> bool:
 
 
 def origin(value: Value, tool: str, seen: Seen, *, named: bool | None = None, is_whole: bool = False) -> Origin:
-    """Return where a value comes from; `None` when it had not been seen.
-
-    `named` is whether it is an id, where the caller knows. With `is_whole`, a piece of a short code is not the code.
-    """
+    """Return where a value comes from; `None` when it had not been seen. With `is_whole`, a piece of a short code is not the code."""
     content, named = value.content, is_id(value) if named is None else named
     if isinstance(content, str):
         # Most ids occur literally in an earlier text: nothing else is folded or matched for them.

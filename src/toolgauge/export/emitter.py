@@ -23,7 +23,7 @@ from toolgauge.export.label_queues import LabelQueues
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import ToolChangeEvents, encode_regressions
-from toolgauge.export.results import EmitSettings, ResultWriter, incomplete_attributes, inline_evaluations, is_live
+from toolgauge.export.results import EmitSettings, ResultWriter, enforced, incomplete_attributes, inline_evaluations
 from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
@@ -126,9 +126,11 @@ class _ScorecardSpan:
 
     def link(self) -> None:
         """Link the spans that live results judge."""
-        for subject in self._scorecard.subjects:
-            target = subject.target
-            if target is not None and is_live(subject.verdict):
+        found = self._scorecard.results
+        if "shadow" not in enforced(self._scorecard):
+            found = [subject.results[0] for subject in self._scorecard.subjects]
+        for target in {id(one.target): one.target for one in found if one.enforce == "live"}.values():
+            if target is not None:
                 trace_id, span_id = raw_id(target.trace_id, 16), raw_id(target.span_id, 8)
                 self.links[field(_LINK, field(_TRACE_ID, trace_id) + field(_SPAN_ID, span_id))] = None
 

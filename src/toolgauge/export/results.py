@@ -23,6 +23,7 @@ from toolgauge.export.settings import AnnotateForm, AnnotateMode, EventsMode, La
 from toolgauge.model.feedback import OWN_IDENTIFIER
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
+    Enforce,
     Errored,
     Finding,
     Level,
@@ -216,9 +217,7 @@ def _on_span(found: WrittenResult | Finding, *others: tuple[str, str]) -> bytes:
     """Write the attributes of a result on a span that have a value: `toolgauge.eval.<criterion>.<field>`."""
     score = None if found.value is None else float(found.value)
     criterion, fields = fit_text(found.criterion, MAX_IDENTIFIER), (("score", score), ("outcome", found.word), *others)
-    written = [
-        attribute(on_span(criterion, field), value) for field, value in fields if value is not None and value != ""
-    ]
+    written = [attribute(on_span(criterion, field), value) for field, value in fields if value not in (None, "")]
     return elements(SPAN_ATTRIBUTES, written)
 
 
@@ -227,9 +226,13 @@ _unexplained = lru_cache(maxsize=_MAX_ENTRIES)(_on_span)
 
 
 @lru_cache(maxsize=_MAX_ENTRIES)
-def is_live(verdict: Verdict) -> bool:
-    """Return whether any of its findings is live."""
-    return any(finding.enforce == "live" for finding in verdict.findings)
+def _enforced(verdict: Verdict) -> frozenset[Enforce]:
+    return frozenset([finding.enforce for finding in verdict.findings])
+
+
+def enforced(scorecard: Scorecard) -> frozenset[Enforce]:
+    """Return whether a scorecard has live results, and results in shadow."""
+    return frozenset[Enforce]().union(*map(_enforced, scorecard.verdicts))
 
 
 class Annotations:
@@ -250,7 +253,7 @@ class Annotations:
         `taken` are the indices of evaluations that spans already bear.
         """
         trajectory = scorecard.trajectory
-        if trajectory.scope != "trace" or not any(map(is_live, scorecard.verdicts)):
+        if trajectory.scope != "trace" or "live" not in enforced(scorecard):
             return {}
         by_span: dict[str, list[Subject]] = {}
         for subject in scorecard.subjects:
@@ -275,8 +278,7 @@ class Annotations:
         if len(subjects) > 1:
             places = {name: place for place, name in enumerate(scorecard.criteria)}
             pairs.sort(key=lambda pair: places[pair[0].criterion])
-        of_span: dict[str, bytes] = {}
-        is_explained = False
+        of_span, is_explained = dict[str, bytes](), False
         for found, result in pairs:
             if found.enforce != "live":
                 continue

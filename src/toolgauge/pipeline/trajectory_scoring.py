@@ -153,9 +153,7 @@ class Scoring:
         is_counted = trajectory.scope == "trace" and trajectory.incomplete == sign and bool(sign or trajectory.calls)
         if is_counted and self._split_detector.add(now_ns, has_sign=sign is not None):
             self._parts.on_split(self._split_detector.share)
-        completed = trajectory
-        if self.scorer.wants_earlier_values:
-            completed = parts.earlier_traces.with_earlier(trajectory)
+        completed = parts.earlier_traces.with_earlier(trajectory) if self.scorer.wants_earlier_values else trajectory
         started = parts.clock()
         # Given up for want of memory: it is only a part, and scoring takes memory too.
         is_overloaded = parts.assembler.eviction.is_overloaded or trajectory.closed_because == "memory"

@@ -341,7 +341,7 @@ class ResultParts(Struct, frozen=True, gc=False):
     record: bytes = b""
 
 
-# What a verdict counts on the scorecard's span: criterion, revision, index of the word.
+# Counts of a verdict on the scorecard's span: criterion, revision, index of the word.
 Counted: TypeAlias = tuple[tuple[str, str, int], ...]
 # The same with the findings that have `ResultParts`.
 Outline: TypeAlias = tuple[Counted, tuple[Finding, ...]]

@@ -23,14 +23,7 @@ from toolgauge.export.label_queues import LabelQueues
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import ToolChangeEvents, encode_regressions
-from toolgauge.export.results import (
-    Counted,
-    EmitSettings,
-    ResultWriter,
-    incomplete_attributes,
-    inline_evaluations,
-    is_live,
-)
+from toolgauge.export.results import EmitSettings, ResultWriter, enforced, incomplete_attributes, inline_evaluations
 from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
@@ -106,10 +99,11 @@ def _constant_part(scope: TrajectoryScope, closed_because: ClosedBecause) -> byt
     return span.SerializeToString() + elements(results.SPAN_ATTRIBUTES, [attribute(key, text) for key, text in texts])
 
 
-# Of a run nearly always the same.
-@lru_cache(maxsize=64)
-def _trace_id(hex_id: str) -> bytes:
-    return field(_TRACE_ID, raw_id(hex_id, 16))
+# Producers are few.
+@lru_cache(maxsize=1024)
+def _producer(keys: tuple[str, ...], *names: str | None) -> tuple[bytes, ...]:
+    named = zip((results.SERVICE, *keys), names, strict=True)
+    return tuple([text_attribute(key, name) for key, name in named if name is not None])
 
 
 class _ScorecardSpan:
@@ -132,11 +126,13 @@ class _ScorecardSpan:
 
     def link(self) -> None:
         """Link the spans that live results judge."""
-        targets = [subject.target for subject in self._scorecard.subjects if is_live(subject.verdict)]
-        for target in targets:
+        found = self._scorecard.results
+        if "shadow" not in enforced(self._scorecard):
+            found = [subject.results[0] for subject in self._scorecard.subjects]
+        for target in {id(one.target): one.target for one in found if one.enforce == "live"}.values():
             if target is not None:
-                ids = _trace_id(target.trace_id) + field(_SPAN_ID, raw_id(target.span_id, 8))
-                self.links[field(_LINK, ids)] = None
+                trace_id, span_id = raw_id(target.trace_id, 16), raw_id(target.span_id, 8)
+                self.links[field(_LINK, field(_TRACE_ID, trace_id) + field(_SPAN_ID, span_id))] = None
 
     def subject(self, result: Result) -> _Subject:
         """Write the call or trajectory that a result judges, once for all criteria."""
@@ -147,19 +143,15 @@ class _ScorecardSpan:
             return known
         if len(self._subjects) >= _MAX_SUBJECTS:
             self._subjects.clear()
-        if call is None:
-            agent, end_ns = trajectory.agents[0] if trajectory.agents else None, trajectory.end_ns
-        else:
-            agent, end_ns = call.agent, call.end_ns
-        texts = (
-            (results.TOOL, None if call is None else call.name),
-            (results.AGENT, agent),
-            (_CONVERSATION, trajectory.conversation_id),
-        )
+        tool, call_id, end_ns = None, None, trajectory.end_ns
+        agent = trajectory.agents[0] if trajectory.agents else None
+        if call is not None:
+            tool, call_id, end_ns, agent = call.name, call.call_id, call.end_ns, call.agent
+        texts = ((results.TOOL, tool), (results.AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
         attributes = [text_attribute(key, text) for key, text in texts if text is not None]
         attributes += self._producer
-        if call is not None and call.call_id is not None:
-            attributes.append(text_attribute(_CALL_ID, call.call_id))
+        if call_id is not None:
+            attributes.append(text_attribute(_CALL_ID, call_id))
         if end_ns > 0:
             attributes.append(attribute(_SPAN_END, min(end_ns, _INT64_MAX)))
         record = field(_RECORD_TRACE_ID, raw_id(trajectory.trace_id if target is None else target.trace_id, 16))
@@ -188,10 +180,8 @@ class _ScorecardSpan:
         """Write the span, at the end of its run. Its id is derived from its contents: written a second time it is a duplicate."""
         scorecard, end = self._scorecard, self._end
         trajectory, root = scorecard.trajectory, scorecard.trajectory.root
-        contents = [
-            _constant_part(trajectory.scope, trajectory.closed_because),
-            incomplete_attributes(trajectory.incomplete),
-        ]
+        contents = [_constant_part(trajectory.scope, trajectory.closed_because)]
+        contents.append(incomplete_attributes(trajectory.incomplete))
         # A conversation's root may lie in an earlier trace, and a parent must be in the same trace.
         if root is not None and root.trace_id == trajectory.trace_id:
             contents.insert(0, field(_PARENT, raw_id(root.span_id, 8)))
@@ -208,7 +198,7 @@ class _ScorecardSpan:
             contents.append(_DROPPED_EVENTS + varint(self._dropped_events))
         if len(self.links) > MAX_LINKS:
             contents.append(_DROPPED_LINKS + varint(len(self.links) - MAX_LINKS))
-        trace_id = _trace_id(trajectory.trace_id)
+        trace_id = field(_TRACE_ID, raw_id(trajectory.trace_id, 16))
         # The judges' scorecard is a second span.
         kind = b"judges" if scorecard.by_judges else b"scorecard"
         identity = b"".join((trace_id, *contents, *self._events, self.revisions))
@@ -263,14 +253,6 @@ class Emitter:
         self._requests = RequestWriter(self._resource, self._scope)
         self._results = ResultWriter(redactor, settings)
         self._resource_keys = settings.metrics.resource_attributes
-        keys = results.SERVICE, *self._resource_keys
-
-        # Producers are few.
-        @lru_cache(maxsize=1024)
-        def producer(*names: str | None) -> tuple[bytes, ...]:
-            return tuple([text_attribute(key, name) for key, name in zip(keys, names, strict=True) if name is not None])
-
-        self._producer = producer
         self._trace_url = settings.trace_url
         self._openinference = redactor if "openinference" in settings.annotate_form else None
         marks = LabelQueues(settings.queues).marks
@@ -296,13 +278,13 @@ class Emitter:
 
     def _items(self, scorecard: Scorecard) -> Iterator[tuple[Signal, bytes]]:
         """Yield the log records of a scorecard, then its span."""
-        trajectory, outline = scorecard.trajectory, self._results.outline
-        names = (trajectory.service, *map(trajectory.resource.get, self._resource_keys))
-        span = _ScorecardSpan(scorecard, self._producer(*[name and name[:MAX_IDENTIFIER] for name in names]))
+        names = (scorecard.trajectory.service, *map(scorecard.trajectory.resource.get, self._resource_keys))
+        names = [name and name[:MAX_IDENTIFIER] for name in names]
+        span = _ScorecardSpan(scorecard, _producer(self._resource_keys, *names))
         # A result that was made without its finding is looked at by itself.
-        with_parts, calls = set[Finding | None]((None,)), dict[Counted, int]()
+        with_parts, calls = set[Finding | None]((None,)), dict[results.Counted, int]()
         for verdict, alike in scorecard.verdicts.items():
-            counted, of_verdict = outline(verdict)
+            counted, of_verdict = self._results.outline(verdict)
             with_parts.update(of_verdict)
             if counted:
                 calls[counted] = calls.get(counted, 0) + len(alike)

@@ -23,6 +23,7 @@ from toolgauge.export.settings import AnnotateForm, AnnotateMode, EventsMode, La
 from toolgauge.model.feedback import OWN_IDENTIFIER
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
+    Enforce,
     Errored,
     Finding,
     Level,
@@ -216,9 +217,7 @@ def _on_span(found: WrittenResult | Finding, *others: tuple[str, str]) -> bytes:
     """Write the attributes of a result on a span that have a value: `toolgauge.eval.<criterion>.<field>`."""
     score = None if found.value is None else float(found.value)
     criterion, fields = fit_text(found.criterion, MAX_IDENTIFIER), (("score", score), ("outcome", found.word), *others)
-    written = [
-        attribute(on_span(criterion, field), value) for field, value in fields if value is not None and value != ""
-    ]
+    written = [attribute(on_span(criterion, field), value) for field, value in fields if value not in (None, "")]
     return elements(SPAN_ATTRIBUTES, written)
 
 
@@ -227,9 +226,13 @@ _unexplained = lru_cache(maxsize=_MAX_ENTRIES)(_on_span)
 
 
 @lru_cache(maxsize=_MAX_ENTRIES)
-def is_live(verdict: Verdict) -> bool:
-    """Return whether any of its findings is live."""
-    return any(finding.enforce == "live" for finding in verdict.findings)
+def _enforced(verdict: Verdict) -> frozenset[Enforce]:
+    return frozenset([finding.enforce for finding in verdict.findings])
+
+
+def enforced(scorecard: Scorecard) -> frozenset[Enforce]:
+    """Return whether a scorecard has live results, and results in shadow."""
+    return frozenset[Enforce]().union(*map(_enforced, scorecard.verdicts))
 
 
 class Annotations:
@@ -250,7 +253,7 @@ class Annotations:
         `taken` are the indices of evaluations that spans already bear.
         """
         trajectory = scorecard.trajectory
-        if trajectory.scope != "trace" or not any(map(is_live, scorecard.verdicts)):
+        if trajectory.scope != "trace" or "live" not in enforced(scorecard):
             return {}
         by_span: dict[str, list[Subject]] = {}
         for subject in scorecard.subjects:
@@ -271,18 +274,14 @@ class Annotations:
         return written
 
     def _joined(self, verdict: Verdict, subjects: Sequence[Subject], scorecard: Scorecard) -> bytes:
-        live = [
-            (found, result)
-            for subject in subjects
-            for found, result in zip(subject.verdict.findings, subject.results, strict=True)
-            if found.enforce == "live"
-        ]
+        pairs = [pair for one in subjects for pair in zip(one.verdict.findings, one.results, strict=True)]
         if len(subjects) > 1:
             places = {name: place for place, name in enumerate(scorecard.criteria)}
-            live.sort(key=lambda one: places[one[0].criterion])
-        of_span: dict[str, bytes] = {}
-        is_explained = False
-        for found, result in live:
+            pairs.sort(key=lambda pair: places[pair[0].criterion])
+        of_span, is_explained = dict[str, bytes](), False
+        for found, result in pairs:
+            if found.enforce != "live":
+                continue
             if found.criterion in of_span:
                 of_span[found.criterion] = b""
             elif found.word in _EXPLAINED:
@@ -342,7 +341,7 @@ class ResultParts(Struct, frozen=True, gc=False):
     record: bytes = b""
 
 
-# What a verdict counts on the scorecard's span: criterion, revision, index of the word.
+# Counts of a verdict on the scorecard's span: criterion, revision, index of the word.
 Counted: TypeAlias = tuple[tuple[str, str, int], ...]
 # The same with the findings that have `ResultParts`.
 Outline: TypeAlias = tuple[Counted, tuple[Finding, ...]]
@@ -381,32 +380,26 @@ class ResultWriter:
 
     def _outline(self, verdict: Verdict) -> Outline:
         shown = [one for one in verdict.findings if self.writes_spans and one.enforce != "shadow"]
-        # A missing call is not an event of the trajectory.
-        on_span = [
-            one for one in shown if one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls")
-        ]
-        logged = [one for one in verdict.findings if one.word in self._records and (one.can_fail or one.word != "pass")]
         counted = [(one.criterion, one.revision, OUTCOME_WORDS.index(one.word)) for one in shown if one.level == "call"]
-        return tuple(counted), (*on_span, *logged)
+        # A missing call is not an event of the trajectory.
+        found = [one for one in shown if one.level != "call" or (one.word != "pass" and one.reason != "no_calls")]
+        found += [one for one in verdict.findings if one.word in self._records and (one.can_fail or one.word != "pass")]
+        return tuple(counted), tuple(found)
 
     def calls(self, criteria: Sequence[str], counts: Mapping[Counted, int]) -> tuple[bytes, bytes]:
         """Write how many calls had which outcomes, in the order of the criteria, and apart from it the revisions of these."""
         key = (criteria, *counts.items())
-        known = self._calls.get(key)
-        if known is None:
-            found: dict[str, tuple[str, list[int]]] = {}
-            for counted, calls in counts.items():
-                for criterion, revision, outcome in counted:
-                    if criterion not in found:
-                        found[criterion] = (revision, [0] * len(OUTCOME_WORDS))
-                    found[criterion][1][outcome] += calls
-            in_order = [criterion for criterion in criteria if criterion in found]
-            revised = "\0".join([found[criterion][0] for criterion in in_order])
-            written = [_call_counts(criterion, *found[criterion][1]) for criterion in in_order]
-            value = b"".join(written), revised.encode("utf-8", "surrogatepass")
-            size_bytes = sum(map(len, value)) + _COUNTED_BYTES * (len(criteria) + sum(map(len, counts)))
-            known = self._calls.keep(key, value, size_bytes)
-        return known
+        if (known := self._calls.get(key)) is not None:
+            return known
+        found: dict[str, tuple[str, list[int]]] = {}
+        for counted, calls in counts.items():
+            for criterion, revision, outcome in counted:
+                found.setdefault(criterion, (revision, [0] * len(OUTCOME_WORDS)))[1][outcome] += calls
+        in_order = [(criterion, *found[criterion]) for criterion in criteria if criterion in found]
+        written = b"".join([_call_counts(criterion, *calls) for criterion, _, calls in in_order])
+        revised = "\0".join([revision for _, revision, _ in in_order]).encode("utf-8", "surrogatepass")
+        size_bytes = len(written) + _COUNTED_BYTES * (len(criteria) + sum(map(len, counts)))
+        return self._calls.keep(key, (written, revised), size_bytes)
 
     def parts(self, result: Result) -> ResultParts:
         """Write the parts of a result that are equal for all results like it."""
@@ -420,14 +413,11 @@ class ResultWriter:
             text = outcome.explanation
         tool = None if result.call is None else result.call.name
         key = (result.finding, kind, text, tool, result.evaluator, result.version)
-        known = self._written.get(key)
-        if known is None:
-            parts = self._parts(result)
-            if result.finding is None:
-                return parts
-            size_bytes = sum(map(len, (f"{kind}{text}{tool}", parts.on_span, parts.event, parts.record)))
-            known = self._written.keep(key, parts, size_bytes)
-        return known
+        if (known := self._written.get(key)) is not None:
+            return known
+        parts = self._parts(result)
+        size_bytes = sum(map(len, (f"{kind}{text}{tool}", parts.on_span, parts.event, parts.record)))
+        return parts if result.finding is None else self._written.keep(key, parts, size_bytes)
 
     def _parts(self, result: Result) -> ResultParts:
         found = written_result(result, self._redactor)

@@ -57,15 +57,16 @@ class RunUsageReader:
     """Reads the usage of runs. Belongs to one thread."""
 
     def __init__(self, settings: CostSettings) -> None:
-        # The same few criteria, verdicts and models come all day long.
-        @lru_cache(_MAX_MODELS)
-        def decides(criterion: str) -> bool:
-            return any(fnmatchcase(criterion, glob) for glob in settings.success)
-
+        # The same few verdicts and models come all day long.
         @lru_cache(_MAX_VERDICTS)
         def outcome(verdict: Verdict) -> RunOutcome:
-            live = [one for one in verdict.findings if one.enforce == "live" and one.can_fail]
-            words = [one.word for one in live if decides(one.criterion)]
+            words = [
+                finding.word
+                for finding in verdict.findings
+                if finding.enforce == "live"
+                and finding.can_fail
+                and any(fnmatchcase(finding.criterion, glob) for glob in settings.success)
+            ]
             return "fail" if "fail" in words else "pass" if "pass" in words else "not_evaluated"
 
         @lru_cache(_MAX_MODELS)

@@ -7,7 +7,6 @@ places were unused for an hour. Times come from scorecards.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from functools import lru_cache
 from typing import TypeAlias, get_args
 
 from msgspec import Struct
@@ -20,7 +19,7 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry, fit_label
 from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import OTHER_ERROR
-from toolgauge.model.outcomes import Enforce, Finding, Level, Observed, Scorecard
+from toolgauge.model.outcomes import Finding, Observed, Scorecard
 from toolgauge.model.records import ENVIRONMENT, SpanRef
 from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory, recovered
@@ -177,7 +176,7 @@ class _Series(Struct, frozen=True):
     """Where tool calls or results that are alike are counted; `scores` is the cell of their score, in `stream`, if they have one."""
 
     counted: Labels
-    # What is counted as `_other` has a label set that no cap knows.
+    # A series of folded names has a label set that no cap knows.
     label_set: LabelSet
     stream: Labels = ()
     scores: HistogramCell | None = None
@@ -375,7 +374,8 @@ class ScoreMetrics:
 
     def _series(self, names: Names, finding: Finding, times: int, now_ns: int) -> _Series:
         """Begin the series of so many results with a finding."""
-        rule = _rule(finding.criterion, finding.revision, finding.level, finding.enforce)
+        enforce = "shadow" if finding.enforce == "shadow" else ""
+        rule = (fit_label(finding.criterion), fit_label(finding.revision), finding.level, enforce)
         who, label_set = self._caps.find(names, now_ns, rule, times)
         stream, scores = (*who, *rule), None
         counted = (*stream, finding.word, finding.reason)
@@ -392,12 +392,6 @@ class ScoreMetrics:
         if label_set is not None and OTHER not in who:
             self._known.keep((who, finding), series, _size_bytes(*counted))
         return series
-
-
-# Criteria are few.
-@lru_cache(maxsize=1024)
-def _rule(criterion: str, revision: str, level: Level, enforce: Enforce) -> Labels:
-    return fit_label(criterion), fit_label(revision), level, "shadow" if enforce == "shadow" else ""
 
 
 def _size_bytes(*made_of: str) -> int:

@@ -64,18 +64,16 @@ class RunNames:
         if not named:
             return frozenset()
         whose = (trajectory.service or "")[:MAX_LABEL], trajectory.scope, key
-        newest = self._newest.get(whose)
-        if newest is None:
-            newest = self._newest[whose] = _Newest({})
-            if len(self._newest) > _MOST_SERVICES:
-                del self._newest[next(iter(self._newest))]
+        newest = self._newest.get(whose) or self._newest.setdefault(whose, _Newest({}))
         new = frozenset(named).difference(newest.names)
         newest.in_a_row = newest.in_a_row + 1 if new else 0
         for name in named:
             newest.names.pop(name, None)
             newest.names[name] = None
-        while new and len(newest.names) > _REMEMBERED:
+        while len(newest.names) > _REMEMBERED:
             del newest.names[next(iter(newest.names))]
+        if len(self._newest) > _MOST_SERVICES:
+            del self._newest[next(iter(self._newest))]
         return new if newest.in_a_row > _MOST_NEW else frozenset()
 
 
@@ -155,9 +153,7 @@ class Scoring:
         is_counted = trajectory.scope == "trace" and trajectory.incomplete == sign and bool(sign or trajectory.calls)
         if is_counted and self._split_detector.add(now_ns, has_sign=sign is not None):
             self._parts.on_split(self._split_detector.share)
-        completed = trajectory
-        if self.scorer.wants_earlier_values:
-            completed = parts.earlier_traces.with_earlier(trajectory)
+        completed = parts.earlier_traces.with_earlier(trajectory) if self.scorer.wants_earlier_values else trajectory
         started = parts.clock()
         # Given up for want of memory: it is only a part, and scoring takes memory too.
         is_overloaded = parts.assembler.eviction.is_overloaded or trajectory.closed_because == "memory"

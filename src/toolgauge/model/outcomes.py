@@ -277,7 +277,7 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
             agent = agents[0] if agents else None
             # Cut as labels are: it must not hold a megabyte of somebody's name.
             if call is not None:
-                agent, tool = call.agent, stable_tool(call.name)[:MAX_LABEL]
+                agent, tool = call.agent, call.name and stable_tool(call.name)[:MAX_LABEL]
             findings = [
                 one.finding
                 or finding_of(

@@ -31,7 +31,7 @@ _SEARCHES = 16
 # Longer texts are hardly instructions, and 64 of them would take much memory.
 _SHORTEST_KNOWN, _LONGEST_KNOWN = 500, 65_536
 _LONGEST_DEFINITION = 16_384
-_MAX_HITS = 64
+_MAX_HITS, _TEXT_OF_HITS = 64, 8192
 _SOFT = frozenset(b"-.,:/@+")
 _COMMON_JOINTS = frozenset(b",:/@+")
 _NO_JOINTS: frozenset[int] = frozenset()
@@ -90,10 +90,11 @@ class Texts(Struct, eq=False, gc=False):
             return True
         self._searched += size
         is_sure = True
+        hits = iter(range(_MAX_HITS * (1 + size // _TEXT_OF_HITS)))
         for content in reversed(new):
             start = content.find(word)
             if start >= 0:
-                stands = _stands_alone(word, content, _joints(word), start)
+                stands = _stands_alone(word, content, _joints(word), start, hits)
                 if stands:
                     return True
                 is_sure = is_sure and stands is not None
@@ -145,7 +146,10 @@ class Texts(Struct, eq=False, gc=False):
 
     def has_phrase(self, phrase: bytes) -> bool:
         """Return whether the words of a phrase are in a text side by side."""
-        return any(_stands_alone(phrase, content, _NO_JOINTS, content.find(phrase)) for content in self.contents)
+        return any(
+            _stands_alone(phrase, content, _NO_JOINTS, content.find(phrase), range(_MAX_HITS))
+            for content in self.contents
+        )
 
     def spells(self, joined: bytes) -> bool:
         """Return whether the characters of a word follow each other with at most two others between them."""
@@ -192,9 +196,9 @@ def _joints(word: bytes) -> frozenset[int]:
     return _SOFT if not inner else _NO_JOINTS if inner & _COMMON_JOINTS else _COMMON_JOINTS
 
 
-def _stands_alone(word: bytes, content: bytes, joints: frozenset[int], start: int) -> bool | None:
+def _stands_alone(word: bytes, content: bytes, joints: frozenset[int], start: int, hits: Iterable[int]) -> bool | None:
     """Return whether a text has a whole word, from a place where it is on; `None` after too many hits inside longer words."""
-    for _ in range(_MAX_HITS):
+    for _ in hits:
         if start < 0:
             return False
         end = start + len(word)

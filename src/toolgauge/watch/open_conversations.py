@@ -28,7 +28,7 @@ ConversationKey: TypeAlias = tuple[str, str]
 
 # Of one conversation. Scores of further tools count for all tools of their agent only.
 _MOST_STREAMS = 200
-# So many different verdicts complete a conversation.
+# So many different verdicts complete a conversation. Further ones of one trajectory count for their agent, and up to as many again.
 _MOST_VERDICTS = 1000
 _MAX_CONVERSATION_ID = 256
 _MOST_KNOWN = 4096
@@ -74,6 +74,8 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     scores: dict[Scores, int] = {}
     for verdict, subjects in scorecard.verdicts.items():
         each = _KNOWN.get((service, environment, verdict)) or _scores(service, environment, verdict, subjects[0])
+        if len(scores) >= _MOST_VERDICTS and each not in scores:
+            each = replace(each, tool=None, values=each.values if len(scores) < 2 * _MOST_VERDICTS else ())
         if each.values:
             scores[each] = scores.get(each, 0) + len(subjects)
     # The first scorecard of a trajectory counts its runs; that of its judges comes after it.
@@ -141,26 +143,33 @@ class Conversation(Struct):
 
 def complete(opened_ns: int, properties: dict[str, str], seen: Seen) -> Conversation:
     """Sort scores by stream: all tools of an agent are a stream as well, in which each tool has a baseline of its own."""
-    tallies: dict[StreamKey, Tally] = {}
+    tools: dict[StreamKey, Tally] = {}
+    agents: dict[StreamKey, Tally] = {}
     left_out = 0
     for one, (times, trace_id) in seen.items():
-        service, environment, agent, tool, values = one.service, one.environment, one.agent, one.tool, one.values
-        for criterion, revision, level, value in values:
-            of_tool = service, environment, agent, tool, criterion, revision, level
-            of_agent = service, environment, agent, None, criterion, revision, level
-            places = ((of_tool, "", _MOST_STREAMS), (of_agent, tool or "", 2 * _MOST_STREAMS))
-            for key, part, most in places if tool is not None else places[1:]:
-                tally = tallies.get(key)
-                if tally is not None:
-                    total, count = tally.scores.get(part, (0.0, 0))
-                    tally.scores[part] = total + times * value, count + times
-                    if value < tally.worst:
-                        tally.worst, tally.worst_trace = value, trace_id
-                elif len(tallies) < most:
-                    tallies[key] = Tally({part: (times * value, times)}, value, trace_id)
-                else:
-                    left_out += times
-    return Conversation(opened_ns, properties, tallies, left_out)
+        whose, tool = (one.service, one.environment, one.agent), one.tool
+        for criterion, revision, level, value in one.values:
+            part = tool or ""
+            if tool is not None and not _add(
+                tools, (*whose, tool, criterion, revision, level), "", value, times, trace_id
+            ):
+                part, left_out = "", left_out + times
+            _add(agents, (*whose, None, criterion, revision, level), part, value, times, trace_id)
+    return Conversation(opened_ns, properties, tools | agents, left_out)
+
+
+def _add(tallies: dict[StreamKey, Tally], key: StreamKey, part: str, value: float, times: int, trace_id: str) -> bool:
+    """Add scores to the stream of a key; return `False` where it is new and there is no place for it."""
+    tally = tallies.get(key)
+    if tally is None:
+        if len(tallies) >= _MOST_STREAMS:
+            return False
+        tally = tallies[key] = Tally({}, value, trace_id)
+    total, count = tally.scores.get(part, (0.0, 0))
+    tally.scores[part] = total + times * value, count + times
+    if value < tally.worst:
+        tally.worst, tally.worst_trace = value, trace_id
+    return True
 
 
 def stream_of(key: StreamKey) -> Stream:

@@ -46,10 +46,10 @@ _LARGEST_INPUT = 64 * 1024
 
 def model_input(viewed: ViewedSpan, reading: Reading) -> ModelInput | None:
     """Return the span as the input of a model, where it may hold a history of calls."""
-    raw, kinds = viewed.raw, {*map(type, reading.observations)}
-    if ModelCall not in kinds or CallAnswered not in kinds or len(raw) > _LARGEST_INPUT:
+    raw, seen = viewed.raw, reading.observations
+    answered = [one.call_id for one in seen if type(one) is CallAnswered]
+    if not answered or len(raw) > _LARGEST_INPUT or ModelCall not in map(type, seen):
         return None
-    answered = [seen.call_id for seen in reading.observations if type(seen) is CallAnswered]
     ids = tuple([call_id for call_id in answered if call_id is not None])
     has_ids = len(ids) == len(answered)
     # A history has the calls beside their answers: each id twice.
@@ -70,16 +70,11 @@ OnSplit: TypeAlias = Callable[[float], None]
 OnRegressions: TypeAlias = Callable[[Sequence[Regression]], None]
 
 
-def ignore_regressions(_regressions: Sequence[Regression]) -> None:
-    """Ignore regressions."""
+def ignore(_found: object) -> None:
+    """Ignore regressions, failed runs or split traces, where nobody reads of them."""
 
 
-def ignore_notices(_notices: Sequence[Notice]) -> None:
-    """Ignore failed runs, where none are announced."""
-
-
-def ignore_split(_share: float) -> None:
-    """Ignore split traces, where no operator reads a warning."""
+ignore_regressions = ignore_notices = ignore_split = ignore
 
 
 class ScorecardSink(Protocol):

@@ -87,8 +87,8 @@ def token_counts(usage: Value) -> tuple[int | None, int | None]:
 def _tokens(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> int | None:
     """Return the number of tokens under the first of the keys that is present."""
     for key in keys:
-        if (value := attributes.get(key)) is not None:
-            return value if type(value) is int and 0 <= value <= _MOST else token_count(value)
+        if key in attributes and (value := attributes[key]) is not None:
+            return token_count(value)
     return None
 
 
@@ -347,8 +347,8 @@ _TAIL = 80
 
 def ending(reasons: Value) -> Ending | None:
     """Return the ending that the last finish reason names."""
-    reason = reasons[-1] if isinstance(reasons, list) and reasons else reasons
-    return _ending(reason) if isinstance(reason, str) and len(reason) <= _LONGEST_REASON else None
+    reason = reasons[-1] if type(reasons) is list and reasons else reasons
+    return _ending(reason) if type(reason) is str and len(reason) <= _LONGEST_REASON else None
 
 
 # The same few words come with each model call.
@@ -379,11 +379,7 @@ def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
     if isinstance(reasons, str):
         # Some producers write the list as JSON text, or one reason without a list.
         return any(f'"{word}"' in reasons or word == reasons for word in TOOL_FINISHES)
-    if isinstance(reasons, list):
-        for reason in reasons:
-            if reason in TOOL_FINISHES:
-                return True
-    return False
+    return isinstance(reasons, list) and any(map(TOOL_FINISHES.__contains__, reasons))
 
 
 def text_seen(role: Literal["system", "user", "assistant"], text: Value) -> tuple[MessageSeen, ...]:
@@ -406,6 +402,8 @@ def _instructions(written: str) -> tuple[MessageSeen, ...]:
 
 def received(messages: Messages) -> list[Observation]:
     """Read a model's input: instructions, the newest user text, and answers to calls; nothing else of the history."""
+    if not messages:
+        return []
     return [*instructions_and_answers(messages), *newest_user_text(messages)]
 
 
@@ -421,11 +419,12 @@ def instructions_and_answers(messages: Messages) -> list[Observation]:
 
 def newest_user_text(messages: Messages) -> list[MessageSeen]:
     """Read the newest text of the user. Some producers give answers to calls the role `user`; those have no text."""
-    given = [message for message in messages if message.role == "user"]
-    for place in range(len(given) - 1, -1, -1):
-        if text := given[place].text:
-            has_media = any(message.has_media for message in given)
-            return [MessageSeen(role="user", text=text, follows=place > 0, has_media=has_media)]
+    given = [message for message in messages if message.role == "user"] if messages else []
+    while given:
+        if text := given[-1].text:
+            has_media = any(message.has_media for message in messages if message.role == "user")
+            return [MessageSeen(role="user", text=text, follows=len(given) > 1, has_media=has_media)]
+        given.pop()
     return []
 
 

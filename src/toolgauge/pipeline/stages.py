@@ -46,10 +46,10 @@ _LARGEST_INPUT = 64 * 1024
 
 def model_input(viewed: ViewedSpan, reading: Reading) -> ModelInput | None:
     """Return the span as the input of a model, where it may hold a history of calls."""
-    raw, seen = viewed.raw, reading.observations
-    answered = [one.call_id for one in seen if type(one) is CallAnswered]
-    if not answered or len(raw) > _LARGEST_INPUT or ModelCall not in map(type, seen):
+    raw, kinds = viewed.raw, {*map(type, reading.observations)}
+    if ModelCall not in kinds or CallAnswered not in kinds or len(raw) > _LARGEST_INPUT:
         return None
+    answered = [seen.call_id for seen in reading.observations if type(seen) is CallAnswered]
     ids = tuple([call_id for call_id in answered if call_id is not None])
     has_ids = len(ids) == len(answered)
     # A history has the calls beside their answers: each id twice.

@@ -87,8 +87,8 @@ def token_counts(usage: Value) -> tuple[int | None, int | None]:
 def _tokens(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> int | None:
     """Return the number of tokens under the first of the keys that is present."""
     for key in keys:
-        if key in attributes and (value := attributes[key]) is not None:
-            return token_count(value)
+        if (value := attributes.get(key)) is not None:
+            return value if type(value) is int and 0 <= value <= _MOST else token_count(value)
     return None
 
 

@@ -347,8 +347,8 @@ _TAIL = 80
 
 def ending(reasons: Value) -> Ending | None:
     """Return the ending that the last finish reason names."""
-    reason = reasons[-1] if type(reasons) is list and reasons else reasons
-    return _ending(reason) if type(reason) is str and len(reason) <= _LONGEST_REASON else None
+    reason = reasons[-1] if isinstance(reasons, list) and reasons else reasons
+    return _ending(reason) if isinstance(reason, str) and len(reason) <= _LONGEST_REASON else None
 
 
 # The same few words come with each model call.

@@ -45,8 +45,10 @@ _ARRAY, _WHOLE = 0x2A, 0x18
 _TEXT_OR_BYTES = (b"\n", b"\x3a")
 # The length of a shorter text is one byte; tag and length of a text by the size of all three.
 _SHORT, _QUICK = 0x82, 0x800
-_TEXT_HEADS = [b"\n" + bytes((size - 2 & 0xFF,)) for size in range(_SHORT)]
-_TEXT_HEADS += [bytes((0x0A, size - 3 & 0x7F | 0x80, size - 3 >> 7)) for size in range(_SHORT, _QUICK)]
+_TEXT_HEADS = [
+    *(b"\n" + bytes((size - 2 & 0xFF,)) for size in range(_SHORT)),
+    *(bytes((0x0A, size - 3 & 0x7F | 0x80, size - 3 >> 7)) for size in range(_SHORT, _QUICK)),
+]
 # Tag of `ArrayValue.values`.
 _ELEMENT = 0x0A
 # Names, ids and instructions repeat from span to span: to decode each of them again takes 6 % more CPU for reading.

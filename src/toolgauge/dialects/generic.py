@@ -140,10 +140,10 @@ class Generic(MappedDialect):
 
     def complete(self, span: Span, observations: tuple[Observation, ...], dialect: str) -> tuple[Observation, ...]:
         """Add content of the span that the dialect that claimed it did not read."""
-        call: CallExecuted | None = None
-        model: ModelCall | None = None
         if not _COMPLETE.isdisjoint(map(type, observations)):
             return observations
+        call: CallExecuted | None = None
+        model: ModelCall | None = None
         for seen in observations:
             if type(seen) is CallExecuted:
                 if seen.arguments != NOT_RECORDED and seen.result != NOT_RECORDED:

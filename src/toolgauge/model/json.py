@@ -98,18 +98,9 @@ def values_within(value: Json, limit: int) -> int | None:
     return None
 
 
+_KINDS = ((bool, "boolean"), ((int, float), "number"), (str, "text"), (list, "list"), (dict, "object"))
+
+
 def kind(value: Json) -> str:
     """Name the kind of a value in words for people."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
-        case str():
-            return "text"
-        case list():
-            return "list"
-        case dict():
-            return "object"
+    return next((word for types, word in _KINDS if isinstance(value, types)), "null")

@@ -183,18 +183,8 @@ class Decoder:
                             request=stands_for,
                             origin=sender or stands_for,
                         )
-                        place = (resource_index, scope_index)
-                        yield from self._viewed(
-                            group.items,
-                            known,
-                            resource,
-                            around,
-                            place,
-                            decoded,
-                            samples,
-                            has_mark=has_mark,
-                            is_large=is_large,
-                        )
+                        looked_for = (group.items, known, resource, around, (resource_index, scope_index))
+                        yield from self._viewed(*looked_for, decoded, samples, has_mark=has_mark, is_large=is_large)
                         continue
                     whole = None
                     if parsed_heads is not None:

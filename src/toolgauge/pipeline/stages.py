@@ -70,16 +70,11 @@ OnSplit: TypeAlias = Callable[[float], None]
 OnRegressions: TypeAlias = Callable[[Sequence[Regression]], None]
 
 
-def ignore_regressions(_regressions: Sequence[Regression]) -> None:
-    """Ignore regressions."""
+def ignore(_found: object) -> None:
+    """Ignore regressions, failed runs or split traces, where nobody reads of them."""
 
 
-def ignore_notices(_notices: Sequence[Notice]) -> None:
-    """Ignore failed runs, where none are announced."""
-
-
-def ignore_split(_share: float) -> None:
-    """Ignore split traces, where no operator reads a warning."""
+ignore_regressions = ignore_notices = ignore_split = ignore
 
 
 class ScorecardSink(Protocol):

@@ -379,11 +379,7 @@ def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
     if isinstance(reasons, str):
         # Some producers write the list as JSON text, or one reason without a list.
         return any(f'"{word}"' in reasons or word == reasons for word in TOOL_FINISHES)
-    if isinstance(reasons, list):
-        for reason in reasons:
-            if reason in TOOL_FINISHES:
-                return True
-    return False
+    return isinstance(reasons, list) and any(map(TOOL_FINISHES.__contains__, reasons))
 
 
 def text_seen(role: Literal["system", "user", "assistant"], text: Value) -> tuple[MessageSeen, ...]:
@@ -406,6 +402,8 @@ def _instructions(written: str) -> tuple[MessageSeen, ...]:
 
 def received(messages: Messages) -> list[Observation]:
     """Read a model's input: instructions, the newest user text, and answers to calls; nothing else of the history."""
+    if not messages:
+        return []
     return [*instructions_and_answers(messages), *newest_user_text(messages)]
 
 
@@ -421,11 +419,12 @@ def instructions_and_answers(messages: Messages) -> list[Observation]:
 
 def newest_user_text(messages: Messages) -> list[MessageSeen]:
     """Read the newest text of the user. Some producers give answers to calls the role `user`; those have no text."""
-    given = [message for message in messages if message.role == "user"]
-    for place in range(len(given) - 1, -1, -1):
-        if text := given[place].text:
-            has_media = any(message.has_media for message in given)
-            return [MessageSeen(role="user", text=text, follows=place > 0, has_media=has_media)]
+    given = [message for message in messages if message.role == "user"] if messages else []
+    while given:
+        if text := given[-1].text:
+            has_media = any(message.has_media for message in messages if message.role == "user")
+            return [MessageSeen(role="user", text=text, follows=len(given) > 1, has_media=has_media)]
+        given.pop()
     return []
 
 

@@ -188,9 +188,6 @@ class Message:
 class _Text(Struct, frozen=True, tag="text", forbid_unknown_fields=True, gc=False):
     content: str
 
-    def is_readable(self) -> bool:
-        return bool(self.content) and not is_redacted(self.content)
-
 
 # `Any` stands for `Json`, which msgspec cannot resolve.
 class _Call(Struct, frozen=True, tag="tool_call", forbid_unknown_fields=True):
@@ -223,7 +220,8 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def text(self) -> str:
         """The message's own text, empty without any."""
-        return "\n".join([part.content for part in self.parts if type(part) is _Text and part.is_readable()])
+        texts = [part.content for part in self.parts if type(part) is _Text and part.content]
+        return "\n".join([text for text in texts if not is_redacted(text)])
 
     @property
     def is_empty(self) -> bool:
@@ -239,7 +237,7 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
         written: list[str] = []
         for part in self.parts:
             if type(part) is _Text:
-                if part.is_readable():
+                if part.content and not is_redacted(part.content):
                     written.append(part.content)
             elif type(part) is _Call and (part.name or part.id):
                 output.calls.append(part.read(output.first + len(output.calls), output.agent))

@@ -376,3 +376,9 @@ def test_types_of_errors_of_one_service_leave_room_for_those_of_another():
         counts(registry, "toolgauge.tool_calls")["shop", "", "", "refund-agent", "pay", "executed", "Timeout", ""] == 1
     )
     assert counts(registry, "toolgauge.labels.capped") == {("error.type",): 5}
+
+
+def test_a_call_without_a_name_counts_under_none():
+    registry = MetricRegistry()
+    emitter(registry=registry).record(scorecard(call_result(passed(), call("")), of=trajectory()))
+    assert {labels[4] for labels in scores(registry).cells} == {""}

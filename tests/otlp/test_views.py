@@ -85,6 +85,14 @@ def test_attributes_of_a_large_record_are_decoded_when_they_are_looked_up():
         assert (attributes.get("broken"), values.undecodable) == (None, 1)
 
 
+def test_a_nested_value_that_nobody_looks_at_is_not_decoded():
+    nested = AnyValue(array_value=ArrayValue(values=[AnyValue()] * 15_000)).SerializeToString()
+    values = Values()
+    attributes = values.attributes({"nested": nested, "text": AnyValue(string_value="x").SerializeToString()}, 45_000)
+    assert isinstance(attributes, Attributes)
+    assert attributes["text"] == "x"
+
+
 def test_two_spans_share_no_list():
     array = AnyValue(array_value=ArrayValue(values=[AnyValue(int_value=1)]))
     raw, views = stock.span(KeyValue(key="a", value=array)).SerializeToString(), Views([])
@@ -103,7 +111,7 @@ def test_value_nested_too_deep_reads_as_none_and_is_counted():
         return raw
 
     values = Values()
-    attributes = Attributes({"deep": nested(500), "fine": nested(48)}, values)
+    attributes = Attributes(("deep", "fine"), {"deep": nested(500), "fine": nested(48)}, values)
     assert (attributes["deep"], values.undecodable) == (None, 1)
     assert str(attributes["fine"]) == "[" * 48 + "1" + "]" * 48
 
@@ -118,7 +126,7 @@ LARGE_VALUES = {
 @each_row("large", LARGE_VALUES.values(), ids=LARGE_VALUES.keys())
 def test_a_nested_value_larger_than_any_producer_writes_reads_as_none_and_is_counted(large: AnyValue):
     values = Values()
-    assert Attributes({"large": large.SerializeToString()}, values)["large"] is None
+    assert Attributes(("large",), {"large": large.SerializeToString()}, values)["large"] is None
     assert values.undecodable == 1
 
 

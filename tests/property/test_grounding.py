@@ -25,3 +25,8 @@ def test_a_plain_word_is_found_where_an_index_has_it_and_nowhere_else(texts: lis
     found = Texts()
     found.contents.extend(contents)
     assert [found.has(word.encode()) for _ in range(40)] == [word.encode() in indexed] * 40
+
+
+def test_hits_inside_longer_words_are_few_in_all_texts_together():
+    found = Texts(contents=[b"x" + b"1" * 66 + b"x"] * 8000)
+    assert found.search(b"1111") is None

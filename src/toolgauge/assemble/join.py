@@ -210,7 +210,7 @@ def _runs(planted: Sequence[_Planted], calls: Sequence[ToolCall]) -> tuple[list[
     return runs, hidden_turns
 
 
-# Fields of nodes, for calls that pass over all of them: Python code for each takes several times as long.
+# Fields of nodes, mapped over all nodes: Python code for each takes several times as long.
 _start_ns, _end_ns, _span_id = attrgetter("start_ns"), attrgetter("end_ns"), attrgetter("ref.span_id")
 _agent_run, _agent, _model_call = attrgetter("agent_run"), attrgetter("agent_run.agent"), attrgetter("model_call")
 _messages, _has_media, _is_cut = attrgetter("messages"), attrgetter("has_media"), attrgetter("first.is_cut")

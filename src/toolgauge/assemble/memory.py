@@ -51,7 +51,7 @@ _LONG_SPAN = 4096
 # What protobuf makes of a message, in relation to its bytes.
 _PARSED, _PARSED_ATTRIBUTE_BYTES = 3, 100
 _WRAPPERS = frozenset((Recorded, Unparsed, CallError)).__contains__
-# Observations with the contents of calls, and the ones of which each has its own rule.
+# Observations with contents of calls, and observations that have each a rule of their own.
 _CONTENTS = frozenset((CallExecuted, CallRequested, CallAnswered, CodeExecuted, SpanFailed)).__contains__
 _OTHERS = frozenset((MessageSeen, ToolsOffered, ToolDescribed)).__contains__
 _fields: Callable[..., tuple[object, ...]] = astuple

@@ -213,7 +213,7 @@ def command(**options: object) -> int:
         context = click.get_current_context()
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
     if asked.view == "calls":
-        from toolgauge.cli.calls import print_calls
+        from toolgauge.cli.recordings import print_calls
 
         if asked.junit_file or asked.markdown_file or asked.sarif_file or asked.html_file or asked.baseline_file:
             raise click.UsageError("`--calls` scores nothing: it writes no report")

@@ -23,7 +23,7 @@ from toolgauge.model.ports import Dialect
 from toolgauge.model.records import Record
 from toolgauge.net.listen import check_endpoints
 from toolgauge.otlp.request import Request
-from toolgauge.pipeline.stages import ignore_split
+from toolgauge.pipeline.stages import ignore
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recordings.producer_counts import CountingRecognizer
 from toolgauge.report.streams import echo
@@ -185,7 +185,7 @@ async def _record(config: Config, recording: RecordingFile, log: LogThread) -> i
         observing=lambda _sink: recognized,
         recording=recording,
         on_accepted=recognized.accept,
-        put_together=partial(make_pipeline, make_recognizer=recognized.recognizer, on_split=ignore_split),
+        put_together=partial(make_pipeline, make_recognizer=recognized.recognizer, on_split=ignore),
     )
     stopping = asyncio.Event()
 

@@ -1,7 +1,9 @@
 """Recordings of `toolgauge check`: one loop reads and scores them, and a view prints the results."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import click
 from msgspec.structs import replace
@@ -10,6 +12,7 @@ from toolgauge.cli.check import Asked
 from toolgauge.cli.loaded_criteria import judged_nothing, load_to_score, warn_of_unmatched
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, endpoints, html_document, score_tables
+from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
 from toolgauge.export.redact import Redactor
@@ -19,9 +22,10 @@ from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_wor
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
+from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.findings import FAIL_ON, Gate, Report, ResultSummary, ScorecardRows
-from toolgauge.report.json_objects import result_objects, verdict_objects
+from toolgauge.report.json_objects import result_objects, trajectory_object, verdict_objects
 from toolgauge.report.run_failures import Baseline, Exemptions
 from toolgauge.report.streams import echo, echo_fitted, is_terminal
 from toolgauge.report.terminal import fitted, printable
@@ -248,3 +252,27 @@ def _terminal_redactor(config: Config, *, is_terminal: bool) -> Redactor:
     # A person at a terminal looks at recordings of their own; `redact.values` decides where it is configured.
     is_shown = is_terminal and "values" not in config.redact.model_fields_set
     return redactor(config, show_values=is_shown or config.redact.values == "show")
+
+
+def print_calls(asked: Asked) -> None:
+    """Print each run with its calls, without scores."""
+    config = load([Path(path) for path in asked.config_paths], asked.overrides, os.environ, sends=False)
+    tally, is_any = Tally(), False
+    text = TextWriter(redactor(config), style=terminal_style(), shows_values=True)
+    with reading_progress(asked.files) as reading:
+        for scorecard in scorecards(tally.counted(reading), offline_pipeline(config, (), tally.recognizer)):
+            is_any = True
+            tally.unread_tools.add(scorecard.trajectory)
+            if asked.as_json:
+                reading.echo(json.dumps(trajectory_object(scorecard.trajectory)))
+            else:
+                for line in (*map(fitted, text.trajectory(scorecard.trajectory)), ""):
+                    reading.echo(line)
+    unread = sum(one.spans for one in tally.unread_tools.left_over() if one.is_problem)
+    if unread or not is_any:
+        found = f"{unread} of the spans look like tool calls and are not read" if unread else "nothing recognised"
+        echo_fitted(
+            f"{found}: no dialect knows their form; the section `dialects` of the configuration can map their attributes, "
+            "`toolgauge doctor` names them",
+            err=True,
+        )

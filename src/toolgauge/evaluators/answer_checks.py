@@ -60,7 +60,7 @@ _LABEL = re.compile(
     r"([a-z]{2,30})(?:(?:[ _-]?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
     re.IGNORECASE,
 )
-# What stands between spaces, with a digit; behind a space.
+# Text between spaces, with a digit; behind a space.
 _WITH_DIGIT = re.compile(r"\s([^\s0-9]*+[0-9]\S*+)")
 _NO_ID = NotEvaluated(reason="nothing_expected", explanation="the answer states no id")
 _YEAR = re.compile(r"(?:19|20)\d\d")

@@ -43,6 +43,7 @@ from toolgauge.otlp.wire_pb2 import (
 
 _ARRAY, _WHOLE = 0x2A, 0x18
 _TEXT_OR_BYTES = (b"\n", b"\x3a")
+_NESTED = (b"*", b"2")
 # The length of a shorter text is one byte; tag and length of a text by the size of all three.
 _SHORT, _QUICK = 0x82, 0x800
 _TEXT_HEADS = [
@@ -53,8 +54,8 @@ _TEXT_HEADS = [
 _ELEMENT = 0x0A
 # Names, ids and instructions repeat from span to span: to decode each of them again takes 6 % more CPU for reading.
 _LONGEST_KNOWN, _MOST_KNOWN, _ENTRY_BYTES = 1 << 14, 1 << 20, 256
-# Values of a larger record are decoded one at a time.
-_LARGEST_AT_ONCE = 1 << 20
+# Values of a larger record, or of one with more bytes of nested values, are decoded one at a time.
+_LARGEST_AT_ONCE, _MOST_NESTED = 1 << 20, 4096
 # A larger nested value is not read: no producer writes one.
 _LARGEST_NESTED = 4 << 20
 
@@ -152,13 +153,17 @@ class Values:
 
     def attributes(self, raw: Mapping[str, bytes], size_bytes: int) -> Mapping[str, Value]:
         """Decode the attributes of a record of so many bytes, in the order of the keys."""
-        if size_bytes <= _LARGEST_AT_ONCE:
-            keys = sorted(raw)
+        keys = sorted(raw)
+        if size_bytes <= _MOST_NESTED or (size_bytes <= _LARGEST_AT_ONCE and _nested_bytes(raw) <= _MOST_NESTED):
             try:
                 return dict(zip(keys, map(self.known.__getitem__, map(raw.__getitem__, keys)), strict=True))
             except DecodeError:
                 pass
-        return Attributes(raw, self)
+        return Attributes(keys, raw, self)
+
+
+def _nested_bytes(raw: Mapping[str, bytes]) -> int:
+    return sum([len(each) for each in raw.values() if each[:1] in _NESTED])
 
 
 class Attributes(Mapping[str, Value]):
@@ -166,8 +171,8 @@ class Attributes(Mapping[str, Value]):
 
     __slots__ = ("_keys", "_raw", "_values")
 
-    def __init__(self, raw: Mapping[str, bytes], values: Values) -> None:
-        self._keys, self._raw, self._values = sorted(raw), raw, values
+    def __init__(self, keys: Sequence[str], raw: Mapping[str, bytes], values: Values) -> None:
+        self._keys, self._raw, self._values = keys, raw, values
 
     # Never `self._raw[key]` alone: a protobuf map inserts a missing key.
     def __getitem__(self, key: str) -> Value:

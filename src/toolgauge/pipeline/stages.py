@@ -71,10 +71,7 @@ OnRegressions: TypeAlias = Callable[[Sequence[Regression]], None]
 
 
 def ignore(_found: object) -> None:
-    """Ignore regressions, failed runs or split traces, where nobody reads of them."""
-
-
-ignore_regressions = ignore_notices = ignore_split = ignore
+    """Ignore regressions, failed runs and split traces."""
 
 
 class ScorecardSink(Protocol):
@@ -145,11 +142,11 @@ class Parts:
     clock: Callable[[], int]
     has_memory: Callable[[int], bool] = lambda _size_bytes: True
     watcher: Watcher | None = None
-    on_regressions: OnRegressions = ignore_regressions
+    on_regressions: OnRegressions = ignore
     ledger: Ledger = NO_LEDGER
-    on_split: OnSplit = ignore_split
+    on_split: OnSplit = ignore
     keepers: Keepers = field(default_factory=Keepers)
-    on_notices: Callable[[Sequence[Notice]], None] = ignore_notices
+    on_notices: Callable[[Sequence[Notice]], None] = ignore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -228,12 +228,8 @@ def _reading(
             found.append(run_properties)
     resource, scope = record.resource, record.scope
     if isinstance(record, Span):
-        parent, is_remote, start_ns, end_ns = (
-            record.parent_span_id,
-            record.parent_is_remote,
-            record.start_ns,
-            record.end_ns,
-        )
+        parent, is_remote = record.parent_span_id, record.parent_is_remote
+        start_ns, end_ns = record.start_ns, record.end_ns
     else:
         parent, is_remote, start_ns, end_ns = None, None, record.time_ns, record.time_ns
     # With more than 15 keywords, Python makes a dict of them: 6 % of the CPU of reading a span.

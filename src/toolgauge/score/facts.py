@@ -108,7 +108,7 @@ class TakesFacts:
 
 
 class FactsEvaluator(TakesFacts, CallSelection):
-    """Such an evaluator that selects calls; most say of a trajectory without any that there is nothing to judge."""
+    """An evaluator that selects calls. Most have nothing to judge in a trajectory without calls."""
 
     without_calls: ClassVar[Outcome | None] = NO_CALLS
 

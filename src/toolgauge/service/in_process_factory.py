@@ -22,7 +22,7 @@ from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression, ToolDefinitionChange
-from toolgauge.pipeline.stages import ignore_split
+from toolgauge.pipeline.stages import ignore
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import otlp_fan_out
@@ -129,7 +129,7 @@ class InProcess(NoOutbox):
             metrics=self.metrics,
             watcher=watcher,
             on_regressions=self._regressed,
-            on_split=ignore_split,
+            on_split=ignore,
         )
         instruments.observe(registry)
         self.push = Push(ways.destinations, self.metrics) if ways.destinations else None

@@ -36,9 +36,7 @@ from toolgauge.pipeline.stages import (
     Reader,
     Rules,
     ScorecardSink,
-    ignore_notices,
-    ignore_regressions,
-    ignore_split,
+    ignore,
 )
 from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
@@ -98,7 +96,7 @@ def make_pipeline(
     around: Around | None = None,
     on_unmatched: OnUnmatched | None = _log_unmatched,
     watcher: Watcher | None = None,
-    on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
+    on_regressions: Callable[[Sequence[Regression]], None] = ignore,
     attributes: Collection[str] = (),
     ledger: Ledger = NO_LEDGER,
     live_since_ns: int | None = None,
@@ -106,7 +104,7 @@ def make_pipeline(
     feedback: FeedbackSink | None = None,
     is_divided: bool = False,
     keepers: Keepers | None = None,
-    on_notices: Callable[[Sequence[Notice]], None] = ignore_notices,
+    on_notices: Callable[[Sequence[Notice]], None] = ignore,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
     Spans are read for `attributes` as well. Runs that began before
@@ -314,9 +312,9 @@ def offline_pipeline(
             metrics=metrics,
             make_recognizer=make_recognizer,
             on_unmatched=None,
-            on_split=ignore_split,
+            on_split=ignore,
             watcher=watcher,
-            on_regressions=on_regressions or ignore_regressions,
+            on_regressions=on_regressions or ignore,
             attributes=attributes,
             judging=judging,
             around=around,

@@ -24,7 +24,7 @@ from toolgauge.model.notices import Notice
 from toolgauge.model.ports import MessageReceiver
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
-from toolgauge.pipeline.stages import ScorecardSink, ignore_regressions
+from toolgauge.pipeline.stages import ScorecardSink, ignore
 from toolgauge.receive.otlp_handler import BrokerParts
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.destinations import make_outbox, make_recording
@@ -175,7 +175,7 @@ class Service(Runtime):
             has_memory=self.memory.admits,
             watcher=watcher,
             live_since_ns=self.start_ns if is_live else None,
-            on_regressions=ignore_regressions if self.watching is None else self.watching.regressed,
+            on_regressions=ignore if self.watching is None else self.watching.regressed,
             ledger=self.ledger,
             keepers=self.outbox.keepers,
             # One worker or consumer of a group gets all spans of a trace, another one perhaps other traces of its conversation.

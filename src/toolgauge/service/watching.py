@@ -56,7 +56,8 @@ def log_incidents(regressions: Sequence[Regression], lines: IncidentLines) -> No
         _LOG.log(logging.WARNING if is_new else logging.INFO, "%s", line, extra={"incident": first.incident})
 
 
-PER_MINUTE, _MAX_KNOWN = 10, 10_000
+PER_MINUTE = 10
+_MAX_KNOWN = 10_000
 
 
 class Incidents(Struct):

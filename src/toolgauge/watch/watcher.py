@@ -321,7 +321,7 @@ class Watcher:
         return {row: _sealed(row, saved) for row, saved in rows.items()}, removed
 
     def forget_changes(self) -> None:
-        """Forget what changed: nobody saves it, or it is being saved."""
+        """Forget the changes: they are being saved, or no state is kept."""
         self._contracts.changed = {}
         self._changed_streams, self._changed_conversations, self._removed = {}, {}, set()
 

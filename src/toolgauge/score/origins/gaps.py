@@ -94,7 +94,7 @@ _PLACEHOLDER = (
     rf"[\[<({{](?:(?<=[\[<]){_KIND}(?: ?[#:] ?[^\[\]<>\n]{{0,80}}| \d{{1,4}})?[\]>](?!\()"
     rf"|(?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b)"
 )
-# Each with words of which one is in whatever it finds: few texts have any, and looking for them takes a thirtieth of the time.
+# Each with words; it finds no text without one. Few texts have any, and to look for words takes a thirtieth of the time.
 _MEDIA_WORDS = b"image audio video screenshot "
 _PICTURES = (
     (_MEDIA_WORDS.split(), re.compile(_TYPE.encode())),

@@ -227,7 +227,7 @@ def _source_of_text(name: str, text: str, tool: str, seen: Seen, *, named: bool,
 
 
 def _source_of_form(name: str, text: str, tool: str, seen: Seen, *, is_whole: bool) -> Origin:
-    """Look for a text that is no id and does not occur as it is."""
+    """Look for a text without the form of an id that does not occur as it is."""
     if _PHONE_NAME.search(name[:_LONGEST_ARGUMENT]) or _PHONE_SHAPE.fullmatch(text):
         digits = value_forms.digits_of(text.encode("utf-8", "replace"))
         if len(digits) < _FEWEST_PHONE_DIGITS:

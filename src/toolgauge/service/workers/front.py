@@ -19,7 +19,7 @@ from toolgauge.model.delivery import Accepted, Answer, Invalid, Outgoing, Refuse
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.metrics import Counter, Gauge
 from toolgauge.otlp.request import Divider, Part
-from toolgauge.pipeline.stages import ignore_regressions
+from toolgauge.pipeline.stages import ignore
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.destinations import make_recording
@@ -167,7 +167,7 @@ class Front(Runtime):
         )
         self.observing = workers.observing = Observations(
             watcher=watcher,
-            on_regressions=ignore_regressions if self.watching is None else self.watching.regressed,
+            on_regressions=ignore if self.watching is None else self.watching.regressed,
             on_notices=self.notifier.add,
             viewers=viewers,
             metrics=self.metrics,

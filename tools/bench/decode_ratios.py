@@ -26,7 +26,7 @@ from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.encode import annotate
 from toolgauge.otlp.envelope import parse_request, read_head
 from toolgauge.otlp.marks import span_marks
-from toolgauge.otlp.views import Attributes, Values, Views
+from toolgauge.otlp.views import Values, Views
 from toolgauge.otlp.wire_pb2 import SpanMessage
 
 MARKS = (
@@ -118,7 +118,7 @@ class Ways:
         )
 
     def attributes(self, raw: bytes) -> object:
-        return look_up(Attributes(SpanMessage.FromString(raw).attributes, self.values))
+        return look_up(self.values.attributes(SpanMessage.FromString(raw).attributes, len(raw)))
 
     def stock_attributes(self, raw: bytes) -> object:
         return look_up(to_dict(Span.FromString(raw).attributes))

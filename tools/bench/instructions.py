@@ -1,13 +1,12 @@
 """Instructions a span of the pipeline without sockets, counted by callgrind: neighbours on the host do not change them.
 
     python -m tools.bench.instructions [--requests 6] [--genai-share 0.5] [--dialect genai] [--batch 512] [--chat-kb 0]
-                                       [--span-bytes 1024] [--recordings FILE...] [--forward | --set KEY=VALUE... | --defaults]
+                                       [--span-bytes 1024] [--recordings FILE...] [--forward | --set KEY=VALUE...]
 
 Needs valgrind. Feeds what the load generator sends, or recordings hold, twice to a pipeline in a leaf set-up, once without and once
 with the measured requests, and prints the difference by span. Of recordings `--requests` are measured after as many that warm up.
 `--forward` counts instead a decode with the stock classes, one more attribute on each span, and an encode: the floor that
-`throughput.py` compares with. `--set` changes the configuration. `--defaults` counts once with all default criteria, once with none,
-and once without each of them and without `watch`.
+`throughput.py` compares with. `--set` changes the configuration.
 """
 
 import argparse
@@ -25,7 +24,6 @@ from pathlib import Path
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.walk.support import Walk
-from toolgauge.config.model import Defaults
 from toolgauge.recordings.recorded_requests import find_files, read
 from tools.bench.profile_pipeline import caught, feed
 
@@ -43,7 +41,6 @@ def main() -> None:
     parser.add_argument("--recordings", nargs="+", default=())
     parser.add_argument("--forward", action="store_true")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--defaults", action="store_true")
     parser.add_argument("--feed", nargs=2, metavar=("FILE", "COUNT"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.feed:
@@ -61,24 +58,14 @@ def main() -> None:
         bodies = caught(warm_up + arguments.requests, options)
     forwarded = ["--forward"] if arguments.forward else []
     configured = ["--set", *arguments.set] if arguments.set else []
-    runs: dict[str, list[str]] = {"": [*forwarded, *configured]}
-    if arguments.defaults:
-        switches = [f"defaults.{name}" for name in Defaults.model_fields if name not in ("enabled", "scope")]
-        runs = {"all": [], "none": ["--set", "defaults.enabled=false"]} | {
-            f"without {switch}": ["--set", f"{switch}=false"] for switch in (*switches, "watch.enabled")
-        }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "requests"
         file.write_bytes(pickle.dumps(bodies))
-        for name, options in runs.items():
-            fed = ["--feed", str(file)]
-            with ThreadPoolExecutor() as pool:
-                before, after = pool.map(counted, ([*fed, str(warm_up), *options], [*fed, str(len(bodies)), *options]))
-            spans = after[1] - before[1]
-            print(
-                f"{(after[0] - before[0]) / spans:,.0f} instructions a span over {spans} spans {name}".rstrip(),
-                flush=True,
-            )
+        fed = [*forwarded, *configured, "--feed", str(file)]
+        with ThreadPoolExecutor() as pool:
+            before, after = pool.map(counted, ([*fed, str(warm_up)], [*fed, str(len(bodies))]))
+    spans = after[1] - before[1]
+    print(f"{(after[0] - before[0]) / spans:,.0f} instructions a span over {spans} spans")
 
 
 def counted(options: list[str]) -> tuple[int, int]:

@@ -230,7 +230,7 @@ class Pipeline:
                     other_heads.extend(read_each((viewed.raw,)))
                 continue
             in_time = assembler.add(reading, now_ns, entry, given=model_input(viewed, reading))
-            if reading.end_ns < reading.start_ns:
+            if reading.is_open:
                 continue
             refs.append(reading.ref)
             if self._open_runs is not None and in_time:

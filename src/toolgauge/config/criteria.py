@@ -43,12 +43,14 @@ from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Enforce
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.settings import Section
+from toolgauge.settings import Section, file_path
 
 _NAMED = re.compile(r"(?P<file>[^\r\n]*\.py)(?::(?P<name>[^\r\n:/\\]*))?\Z")
 # The pattern that editors check.
 NAMED_CLASS = r"^[^/~:\\][^:]*\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _KIND = ("criteria file", "criteria_files")
+# In the state directory: criteria that people adopted in the web view.
+LEARNED_FILE = "learned.yaml"
 _HOW = "write `./checks.py:ClassName`, relative to the file of the criterion"
 
 
@@ -220,9 +222,16 @@ class Criterion(BaseModel):
 def read_criteria(
     config: Config, environment: Mapping[str, str], problems: list[Problem]
 ) -> tuple[CriterionConfig, ...]:
-    """Read the criteria of a configuration, inline and from files; return the valid ones, and add to `problems`."""
+    """Read the criteria of a configuration, inline, from files, and adopted ones; return the valid ones, and add to `problems`."""
     files = [Path(name) for pattern in config.criteria_files for name in files_matching(pattern, *_KIND)]
-    return read_nodes(config.criteria, files, environment, problems)
+    adopted = adopted_file(config)
+    return read_nodes(config.criteria, files if adopted is None else [*files, adopted], environment, problems)
+
+
+def adopted_file(config: Config) -> Path | None:
+    """Return the file of the criteria that people adopted in the web view; `None` where there is none."""
+    path = None if config.state.directory is None else file_path(config.state.directory) / LEARNED_FILE
+    return path if path is not None and path.is_file() else None
 
 
 def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from toolgauge.backends.settings import VENDORS
+from toolgauge.config.criteria import adopted_file
 from toolgauge.config.load import FileState, Sources, empty_files
 from toolgauge.config.model import Config, backends
 from toolgauge.config.problems import Node, plain, spelled
@@ -138,7 +139,7 @@ class RuntimeReloader(ABC, Generic[_R]):
         config, exporters = loaded.config, loaded.config.exporters
         if self._config.exporters.otlp and not exporters.otlp and "otlp" not in exporters.model_fields_set:
             yield "no destination is left; write `exporters: {otlp: null}` if there is to be none"
-        is_written = not config.model_fields_set.isdisjoint(("criteria", "criteria_files"))
+        is_written = not config.model_fields_set.isdisjoint(("criteria", "criteria_files")) or adopted_file(config)
         if _has_written(self._criteria) and not _has_written(loaded.criteria) and not is_written:
             yield "no criterion is left but the default ones; write `criteria: []` if there is to be none"
 

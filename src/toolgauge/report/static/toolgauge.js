@@ -144,6 +144,62 @@
     }
   }
 
+  // ---- verdicts by a single key, except where somebody types ----
+
+  const rowLinks = () => [...document.querySelectorAll("tr[data-run] th a")];
+  const isTyping = (element) => element.matches("input, select, textarea, [contenteditable]");
+
+  function move(by) {
+    const links = rowLinks();
+    if (!links.length) {
+      document.querySelector(by > 0 ? ".pager [rel=next]" : ".pager [rel=prev]")?.click();
+      return;
+    }
+    const at = links.indexOf(document.activeElement);
+    links[at < 0 ? 0 : Math.min(Math.max(at + by, 0), links.length - 1)].focus();
+  }
+
+  async function mark(word) {
+    const form = document.getElementById("verdict");
+    if (form) {
+      const button = form.querySelector(`button[value="${word}"]`);
+      if (word === "good") {
+        form.requestSubmit(button);
+        return;
+      }
+      // A reason helps others: Enter alone says bad without one.
+      form.dataset.pending = word;
+      form.elements.reason.focus();
+      return;
+    }
+    const row = document.activeElement.closest("tr[data-run]");
+    if (!row) return;
+    const body = new URLSearchParams({ id: row.dataset.run, verdict: word, reason: "" });
+    const answer = await fetch("/verdicts", { method: "POST", body, headers: { Accept: "application/json" } });
+    if (answer.ok) await load(location.href);
+  }
+
+  function watchKeys() {
+    const actions = { j: () => move(1), k: () => move(-1), g: () => mark("good"), b: () => mark("bad") };
+    document.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+      const form = document.getElementById("verdict");
+      if (form && event.target === form.elements.reason) {
+        if (event.key === "Escape") event.target.blur();
+        if (event.key === "Enter" && form.dataset.pending) {
+          event.preventDefault();
+          form.requestSubmit(form.querySelector(`button[value="${form.dataset.pending}"]`));
+        }
+        return;
+      }
+      const action = actions[event.key];
+      if (!action || isTyping(event.target) || !(form || rowLinks().length)) return;
+      event.preventDefault();
+      Promise.resolve(action()).catch(() => location.reload());
+    });
+    for (const element of document.querySelectorAll("[data-with-script]")) element.hidden = false;
+  }
+
   // ---- a file of many trajectories, without a server ----
 
   function watchDocument(form) {
@@ -176,6 +232,7 @@
     localTimes(document);
     const form = document.getElementById("document-filters");
     if (form) watchDocument(form);
+    else watchKeys();
     if (live()) {
       watchFilters();
       follow();

@@ -1,0 +1,152 @@
+"""The pages of verdicts, and of what separates bad runs from good ones, with the criteria that people adopted from there."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from toolgauge.authoring.adopted import Step, adopted, take_step
+from toolgauge.authoring.separation import Separation, separate
+from toolgauge.config.criteria import LEARNED_FILE
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.outcomes import Scorecard, outcome_word
+from toolgauge.report.explanations import FAILED, live_outcome
+from toolgauge.report.trajectory_rows import trajectory_id
+from toolgauge.web.pages import Form, FormError, PageContent, PageRequest
+
+_LOG = logging.getLogger("toolgauge")
+_ROWS = 200
+# With fewer good runs, so many runs that nobody marked stand in for them at most.
+_LEAST_GOOD, _MOST_OTHERS = 3, 40
+REASONS = (
+    "wrong tool",
+    "wrong arguments",
+    "skipped a step",
+    "did it twice",
+    "told something else than it did",
+    "should have asked first",
+    "did not do what was asked",
+    "too many calls",
+)
+_STEPS: Mapping[str, tuple[Step, str]] = {
+    "shadow": ("shadow", "is tried in the shadow"),
+    "live": ("live", "is live"),
+    "drop": ("drop", "is dropped"),
+}
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """What separates runs, as of so many changes of verdicts; `pages` are the ids of their pages by trace."""
+
+    changes: int
+    separation: Separation
+    are_marked: bool
+    pages: Mapping[str, str]
+
+
+def verdicts(shown: PageContent, request: PageRequest) -> str | None:
+    """Show the newest verdicts, or all as CSV."""
+    if len(request.path) > 1:
+        return None
+    newest, store = shown.verdicts.newest(), shown.store
+    good = sum(one.is_good for one in newest)
+    return shown.page(
+        "verdicts.html",
+        section="verdicts",
+        title="Verdicts",
+        rows=[(one, store.find(one.id) is not None) for one in newest[:_ROWS]],
+        more=max(0, len(newest) - _ROWS),
+        good=good,
+        bad=len(newest) - good,
+        is_kept=shown.state is not None,
+    )
+
+
+def verdicts_csv(shown: PageContent, request: PageRequest) -> str | None:
+    """Write all verdicts as `learn --labels` reads them."""
+    return None if len(request.path) > 1 else shown.verdicts.as_csv()
+
+
+def separation(shown: PageContent, request: PageRequest) -> str | None:
+    """Show what is in bad runs and not in good ones, and the criteria that were adopted."""
+    if len(request.path) > 1:
+        return None
+    found, state = _compared(shown), shown.state
+    steps, problem = {}, ""
+    try:
+        steps = {} if state is None else adopted(state)
+    except ConfigError as error:
+        problem = error.message
+    runs = [(one.is_good, scorecard) for one, scorecard in shown.verdicts.runs()]
+    return shown.page(
+        "separation.html",
+        section="verdicts",
+        title="What separates bad runs from good ones",
+        separation=found.separation,
+        are_marked=found.are_marked,
+        least_good=_LEAST_GOOD,
+        pages=found.pages,
+        adopted=steps,
+        agreement={name: _agreement(name, runs) for name in steps},
+        problem=problem,
+        file=None if state is None else state / LEARNED_FILE,
+    )
+
+
+def take(shown: PageContent, form: Form) -> str:
+    """Take a step with a criterion as the page of differences asks for it; return the page to show. May raise `FormError`."""
+    name, (step, said), state = form.get("name", ""), _STEPS.get(form.get("step", ""), ("drop", "")), shown.state
+    if not said:
+        raise FormError("`step` is `shadow`, `live` or `drop`")
+    if state is None:
+        raise FormError("set `state.directory`: an adopted criterion is kept there")
+    text = next((one.text for one in _compared(shown).separation.separators if one.name == name), "")
+    try:
+        if not text and name not in adopted(state):
+            raise FormError(f"no criterion `{name[:80]}` separates the runs that are marked now", 404)
+        path = take_step(state, name, step, text)
+    except ConfigError as error:
+        raise FormError(error.message, 500) from error
+    _LOG.info("criterion `%s` %s: `%s`", name, said, path)
+    shown.reload()
+    return "/separation"
+
+
+def _compared(shown: PageContent) -> Compared:
+    """Compare the marked runs, once after each change."""
+    changes, before = shown.verdicts.changes, shown.compared
+    if before is not None and before.changes == changes and before.are_marked:
+        return before
+    marked = shown.verdicts.runs()
+    sides: dict[bool, list[Scorecard]] = {True: [], False: []}
+    for verdict, scorecard in marked:
+        sides[verdict.is_good].append(scorecard)
+    services = {one.trajectory.service for one in sides[False]}
+    known = {verdict.id for verdict in shown.verdicts.newest()}
+    others: Sequence[Scorecard] = [
+        one
+        for one in shown.store.newest()
+        if one.id not in known and one.trajectory.service in services and live_outcome(one.results) not in FAILED
+    ][:_MOST_OTHERS]
+    good, are_marked = sides[True], len(sides[True]) >= _LEAST_GOOD
+    if not are_marked:
+        good, others = [*good, *others], ()
+    compared = [*sides[False], *good]
+    shown.compared = found = Compared(
+        changes=changes,
+        separation=separate(sides[False], good, others),
+        are_marked=are_marked,
+        pages={one.trajectory.trace_id: trajectory_id(one.trajectory) for one in compared},
+    )
+    return found
+
+
+def _agreement(criterion: str, runs: Sequence[tuple[bool, Scorecard]]) -> tuple[int, int, int, int]:
+    """Count the bad runs that a criterion failed, of those that it judged, and the good ones."""
+    counts = [0, 0, 0, 0]
+    for is_good, scorecard in runs:
+        words = {outcome_word(one.outcome) for one in scorecard.results if one.criterion == criterion}
+        if words & {"pass", "fail"}:
+            counts[2 * is_good] += "fail" in words
+            counts[2 * is_good + 1] += 1
+    return counts[0], counts[1], counts[2], counts[3]

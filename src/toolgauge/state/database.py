@@ -24,12 +24,14 @@ _SCHEMA = (
     journal_rows.SAMPLED_SCHEMA,
     journal_rows.EFFECTS_SCHEMA,
     journal_rows.CRASHES_SCHEMA,
+    # Of people on runs; a scorecard is NULL where it is not kept.
+    ("CREATE TABLE verdicts (id TEXT PRIMARY KEY, verdict BLOB NOT NULL, scorecard BLOB, checksum INTEGER NOT NULL)",),
 )
 VERSION = len(_SCHEMA)
 # "tlga": what `file` and others know the file by. Files of version 1 have none.
 _APPLICATION_ID = 0x746C6761
 # Bodies are found damaged when they are read, each with its checksum.
-_CHECKED = frozenset({"watch", "process", "entries", "closed", "shown"})
+_CHECKED = frozenset({"watch", "process", "entries", "closed", "shown", "verdicts"})
 # A number beyond these is damaged.
 _FUTURE_VERSIONS = range(VERSION + 1, VERSION + 101)
 # The machine's fault, not the file's. Bytes that were changed end in any other error: an unknown format, a missing column.

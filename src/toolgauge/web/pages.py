@@ -4,7 +4,7 @@ Pages are plain functions of these, which run in threads. The event loop answers
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal, Protocol, TypeAlias, TypeVar
@@ -21,6 +21,7 @@ from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import Templates
 from toolgauge.service.health import ComponentHealth, Health
 from toolgauge.web.trajectory_store import TrajectoryStore
+from toolgauge.web.verdict_store import RunVerdicts
 
 Section: TypeAlias = Literal["overview", "streams", "trajectories", "agents", "gaps", "health"]
 _NAVIGATION: tuple[tuple[Section, str, str], ...] = (
@@ -50,8 +51,22 @@ class PageRequest(Struct, frozen=True, kw_only=True):
 Page: TypeAlias = Callable[[PageRequest], str | None]
 
 
+# The fields of a form that is posted.
+Form: TypeAlias = Mapping[str, str]
+# Does what a form asks for, on the event loop, and returns the path of the page to show then. May raise `FormError`.
+Action: TypeAlias = Callable[[Form], Awaitable[str]]
+
+
 class BusyError(ToolgaugeError):
     """The worker did not answer in time; the page is answered with status 503."""
+
+
+class FormError(ToolgaugeError):
+    """Nothing was changed: the form is answered with this status."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class WatchedStreams(Protocol):
@@ -120,6 +135,7 @@ class PageContent:
     store: TrajectoryStore
     writing: Writing
     running: Running | None = None
+    verdicts: RunVerdicts = field(default_factory=RunVerdicts)
     catalogue: Catalogue = field(default_factory=lambda: Catalogue(MetricsSettings(), CostSettings()))
     templates: Templates = field(default_factory=lambda: Templates("toolgauge.web"))
 

@@ -1,37 +1,52 @@
 """The web view of a running service: keeps the latest scorecards, and serves pages about them.
 
 Pages are rendered in a thread: a large one takes longer than receivers may pause. Without a token the Host header
-must be ours, and pages of other origins get nothing: arguments are not for every page in a browser.
+must be ours, and pages of other origins get nothing and change nothing: arguments are not for every page in a browser.
 """
 
 import asyncio
 import gzip
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
 from threading import Lock
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from aiohttp import web
 from cachetools import TTLCache
+from msgspec.structs import replace
 
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
 from toolgauge.export.run_usage import CostSettings
+from toolgauge.model.errors import StateError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
+from toolgauge.net.settings import is_loopback
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import static_file
 from toolgauge.service.process import Faults, beside
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
 from toolgauge.web.health_pages import health, not_evaluated
-from toolgauge.web.pages import BusyError, Page, PageContent, PageRequest, Running, Writing
+from toolgauge.web.pages import (
+    Action,
+    BusyError,
+    Form,
+    FormError,
+    Page,
+    PageContent,
+    PageRequest,
+    Running,
+    Writing,
+)
 from toolgauge.web.stream_pages import streams
 from toolgauge.web.trajectory_pages import agents, agents_json, overview, trajectories
 from toolgauge.web.trajectory_store import TrajectoryStore, trajectory_id
+from toolgauge.web.verdict_store import WEB_VIEW, RunVerdict
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -56,6 +71,11 @@ _MAX_OPEN_PAGES, _OPEN_S = 1000, 10.0
 # Figures that move without a trajectory are written again after so long.
 _FIGURES_NS, _HEALTH_NS = 15 * SECOND, 5 * SECOND
 _MAX_ID = 64
+_FORM_TYPE, _MAX_FORM_BYTES, _FORM_TIMEOUT_S = "application/x-www-form-urlencoded", 8 * 1024, 10.0
+_MAX_REASON = 200
+# A path of ours: browsers take two slashes, and a backslash for a slash, for another host.
+_OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]{0,2000}")
+_CONTENT_TYPES = {".json": "application/json", ".csv": "text/csv"}
 # By the first part of the path.
 _PAGES: Mapping[str, Callable[[PageContent, PageRequest], str | None]] = {
     "/": overview,
@@ -65,20 +85,36 @@ _PAGES: Mapping[str, Callable[[PageContent, PageRequest], str | None]] = {
     "/agents.json": agents_json,
     "/not-evaluated": not_evaluated,
     "/health": health,
+    "/verdicts.csv": lambda shown, request: None if len(request.path) > 1 else shown.verdicts.as_csv(),
 }
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104 (nothing is bound here)
 
 
 class WebEndpoint(HttpEndpoint):
-    """Serves the pages of `routes` by the first part of their path. `stamp` differs once a page may have changed."""
+    """Serves the pages of `routes` by the first part of their path. `stamp` differs once a page may have changed.
+    Forms that our own pages post, and programs, do the `actions`, by path.
+    """
 
     guard_type = BrowserGuard
 
     def __init__(
-        self, settings: Web, routes: Mapping[str, Page], stamp: Callable[[str], object], faults: Faults
+        self,
+        settings: Web,
+        routes: Mapping[str, Page],
+        stamp: Callable[[str], object],
+        faults: Faults,
+        actions: Mapping[str, Action] = {},
     ) -> None:
-        super().__init__(settings, idle_timeout_s=IDLE_TIMEOUT_S, stop_timeout_s=_STOP_TIMEOUT_S, headers=HEADERS)
+        super().__init__(
+            settings,
+            idle_timeout_s=IDLE_TIMEOUT_S,
+            stop_timeout_s=_STOP_TIMEOUT_S,
+            post_paths=actions.keys(),
+            headers=HEADERS,
+        )
         self._routes = routes
+        self._actions = actions
+        self._scheme = "http" if settings.tls is None else "https"
         self._stamp = stamp
         self._faults = faults
         self._host, _ = split_address(settings.endpoint)
@@ -105,6 +141,8 @@ class WebEndpoint(HttpEndpoint):
             return _text(403, "the Host header does not name this machine: ask `localhost`, or configure `web.auth`")
         if is_of_another_site(request.headers):
             return _text(403, "another site may link here, and read nothing")
+        if (action := self._actions.get(request.path)) is not None:
+            return await self._act(request, action)
         if request.path in self._files:
             body, content_type, tag = self._files[request.path]
             # Browsers ask each time whether it is still the same, and get it once.
@@ -124,6 +162,33 @@ class WebEndpoint(HttpEndpoint):
             response.body = await asyncio.to_thread(gzip.compress, body, _GZIP_LEVEL, mtime=0)
             response.headers["Content-Encoding"] = "gzip"
         return response
+
+    async def _act(self, request: web.BaseRequest, action: Action) -> web.Response:
+        """Do what a form asks for; browsers go on to a page, and programs get an empty answer."""
+        with self._faults.survived():
+            try:
+                self._check_origin(request.headers)
+                form = await _form(request)
+                back = form.get("back", "")
+                if back and _OWN_PATH.fullmatch(back) is None:
+                    raise FormError("`back` must be a path of this web view")
+                path = await action(form)
+            except FormError as error:
+                return _text(error.status, error.message)
+            if "text/html" in request.headers.get("Accept", ""):
+                return web.Response(status=303, headers={"Location": back or path})
+            return web.Response(status=204)
+        return _text(500, "this cannot be done; the log of toolgauge names the place")
+
+    def _check_origin(self, headers: Mapping[str, str]) -> None:
+        """Raise `FormError` unless a page of ours posts the form, or a program, which sends neither header."""
+        if not self._has_token and not is_loopback(self._host):
+            raise FormError("the web view listens beyond loopback and has no `web.auth`: nothing can be changed", 403)
+        # Proxies say so; a page of another origin cannot, without asking first.
+        host = headers.get("X-Forwarded-Host", headers.get("Host", ""))
+        own = f"{headers.get('X-Forwarded-Proto', self._scheme)}://{host}"
+        if headers.get("Origin", own) != own or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            raise FormError("only pages of this web view may change anything", 403)
 
     async def _page(self, request: web.BaseRequest) -> web.Response:
         path = tuple(part for part in request.path.split("/") if part)
@@ -149,9 +214,25 @@ class WebEndpoint(HttpEndpoint):
             if text is None:
                 return _text(404, "no such page, or its trajectory is no longer kept; there is `/trajectories`")
             body = text.encode(errors="replace")
-            content_type = "application/json" if route.endswith(".json") else "text/html"
+            content_type = _CONTENT_TYPES.get(route[route.find(".") :], "text/html")
             return web.Response(body=body, content_type=content_type, charset="utf-8", headers=headers)
         return _text(500, "this page cannot be written; the log of toolgauge names the place")
+
+
+async def _form(request: web.BaseRequest) -> Form:
+    """Read the fields of a form; raise `FormError` for anything else, and for a large one."""
+    if request.content_type != _FORM_TYPE:
+        raise FormError(f"the body must be a form: `Content-Type: {_FORM_TYPE}`", 415)
+    body = b""
+    try:
+        async with asyncio.timeout(_FORM_TIMEOUT_S):
+            while chunk := await request.content.readany():
+                body += chunk
+                if len(body) > _MAX_FORM_BYTES:
+                    raise FormError(f"the form must be at most {_MAX_FORM_BYTES} bytes", 413)
+    except (TimeoutError, web.RequestPayloadError) as error:
+        raise FormError("the form did not come in time, or is not encoded as its headers say") from error
+    return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
 def _text(status: int, text: str) -> web.Response:
@@ -236,10 +317,13 @@ class WebView:
             alarms, active = list(metrics.watch.alarms.cells.values()), list(metrics.watch.active.cells.values())
             figures = clock() // (_HEALTH_NS if route == "/health" else _FIGURES_NS)
             phase = (service.health.started_ns, service.health.phase)
-            return phase, id(shown.writing), shown.store.changes, alarms, active, figures
+            changes = shown.store.changes, shown.verdicts.changes
+            return phase, id(shown.writing), changes, alarms, active, figures
 
+        shown.verdicts.restore(service.store)
         routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
-        self._endpoint = endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics))
+        actions: dict[str, Action] = {"/verdicts": partial(self._give, service)}
+        self._endpoint = endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics), actions)
         store, registry = shown.store, metrics.registry
         registry.gauge(
             "toolgauge.web.trajectories", "{trajectory}", "Trajectories that the web view shows."
@@ -257,6 +341,27 @@ class WebView:
             "toolgauge.web.clients", "{client}", "Open pages of the web view that asked for changes in the last 10 s."
         ).observe = lambda: {(): endpoint.open_pages}
         await endpoint.start()
+
+    async def _give(self, service: Runtime, form: Form) -> str:
+        """Keep a verdict on a run, or take it back; return the path of the run's page."""
+        shown, key, word = self._shown, form.get("id", ""), form.get("verdict", "")
+        run, before = shown.store.find(key), shown.verdicts.find(key)
+        if word not in ("good", "bad", "none"):
+            raise FormError("`verdict` must be `good`, `bad` or `none`")
+        reason = " ".join("".join(char if char.isprintable() else " " for char in form.get("reason", "")).split())
+        reason, is_good, now_ns = reason[:_MAX_REASON], word == "good", service.clock()
+        if run is not None:
+            given = RunVerdict.on(run.trajectory, is_good=is_good, reason=reason, source=WEB_VIEW, given_ns=now_ns)
+        elif before is not None:
+            given = replace(before, is_good=is_good, reason=reason, source=WEB_VIEW, given_ns=now_ns)
+        else:
+            raise FormError("no such run is kept: `id` is the last part of the address of its page", 404)
+        give = partial(shown.verdicts.give, given, run) if word != "none" else partial(shown.verdicts.take_back, key)
+        try:
+            await beside(give, "verdict")
+        except StateError as error:
+            raise FormError(f"the verdict cannot be kept: {error}", 503) from error
+        return f"/trajectories/{quote(key, safe='')}"
 
     async def stop(self) -> None:
         """Stop listening. Works twice and without a start."""

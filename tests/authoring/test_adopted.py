@@ -4,6 +4,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from toolgauge.authoring.adopted import adopted, take_step
 from toolgauge.model.errors import ConfigError
 from toolgauge.service.configuration import load_configuration
@@ -60,7 +61,7 @@ def test_a_criterion_that_nobody_adopted_takes_no_step(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_yaml_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "learned.yaml").write_text("criteria:\n- name: [\n")
-    with pytest.raises(ConfigError, match="learned.yaml"):
+    with pytest.raises(ConfigError, match=r"learned\.yaml"):
         adopted(tmp_path)
 
 

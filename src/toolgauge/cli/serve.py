@@ -140,6 +140,8 @@ async def _serve(
         reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
     service.give_back = () if view is None else (view.shed,)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
+    if view is not None:
+        view.reload_with(reloader.ask)
     stopping = asyncio.Event()
 
     def stop() -> None:

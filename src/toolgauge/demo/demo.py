@@ -10,6 +10,7 @@ import itertools
 import logging
 import shutil
 import sys
+import tempfile
 import textwrap
 import time
 from collections import Counter
@@ -27,7 +28,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.config.model import Web
+from toolgauge.config.model import Config, Web
 from toolgauge.demo.drawing import EXPORT, HEALTHY, WORSE, Recording, Release, drawn, moved_to, recordings, spans
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
@@ -42,9 +43,11 @@ from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.report.explanations import brief_reason, failures
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable, shortened
+from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.process import handle_stop_signals
+from toolgauge.service.reload import Reloader
 from toolgauge.service.service import Service
 from toolgauge.web.view import WebView
 
@@ -132,6 +135,12 @@ class DemoDestination:
 
 async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool = False, style: Style = PLAIN) -> None:
     """Send, score and show; with `regression`, a worse release, too; with `stay` in the web view until an interrupt."""
+    with tempfile.TemporaryDirectory(prefix="toolgauge-demo-") as state:
+        await _run(print_line, state, regression=regression, stay=stay, style=style)
+
+
+async def _run(print_line: Callable[[str], None], state: str, *, regression: bool, stay: bool, style: Style) -> None:
+    """Do as `run` says; `state` is for verdicts, and for criteria that are adopted."""
     # What a service logs has no place among the lines of the demo.
     logging.getLogger("toolgauge").addHandler(logging.NullHandler())
     arrivals = DemoDestination()
@@ -152,7 +161,7 @@ async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool
     seen: list[Scorecard] = []
     await destination.start()
     try:
-        service = _service(destination.port, seen, view)
+        service = _service(destination.port, seen, view, state)
         if view is not None:
             await view.start(service)
         await service.start()
@@ -167,8 +176,9 @@ async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool
         await destination.stop(1)
 
 
-def _service(destination_port: int, seen: list[Scorecard], view: WebView | None) -> Service:
+def _service(destination_port: int, seen: list[Scorecard], view: WebView | None, state: str) -> Service:
     overrides = (
+        f"state.directory={state}",
         "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
         "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
         "exporters.prometheus.endpoint=127.0.0.1:0",
@@ -184,11 +194,17 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None)
         "watch.false_alarms_per_week=4",
         "redact.values=show",
     )
-    with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:
-        config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
 
+    def load() -> tuple[Config, tuple[Criterion, ...]]:
+        with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:
+            return load_for_replay((), overrides, (str(criteria_file),), {})
+
+    config, criteria = load()
     shows = [seen.append] if view is None else [seen.append, view.show]
-    return Service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
+    service = Service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
+    if view is not None:
+        view.reload_with(Reloader(service, config, criteria, load=load, adopt_view=lambda _config, _criteria: None).ask)
+    return service
 
 
 @dataclass(frozen=True, slots=True)

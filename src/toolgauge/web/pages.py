@@ -7,10 +7,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from toolgauge.authoring.separation import Separation
 from toolgauge.export.redact import Redactor
 from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import MetricsSettings
@@ -23,11 +25,12 @@ from toolgauge.service.health import ComponentHealth, Health
 from toolgauge.web.trajectory_store import TrajectoryStore
 from toolgauge.web.verdict_store import RunVerdicts
 
-Section: TypeAlias = Literal["overview", "streams", "trajectories", "agents", "gaps", "health"]
+Section: TypeAlias = Literal["overview", "streams", "trajectories", "verdicts", "agents", "gaps", "health"]
 _NAVIGATION: tuple[tuple[Section, str, str], ...] = (
     ("overview", "/", "Overview"),
     ("streams", "/streams", "Streams"),
     ("trajectories", "/trajectories", "Trajectories"),
+    ("verdicts", "/verdicts", "Verdicts"),
     ("agents", "/agents", "Agents"),
     ("gaps", "/not-evaluated", "Not evaluated"),
     ("health", "/health", "Health"),
@@ -128,14 +131,29 @@ class Writing:
     pass_at: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
+class Compared(Struct, frozen=True, kw_only=True):
+    """What separates runs, as of so many changes of verdicts; `pages` are the ids of their pages by trace."""
+
+    changes: int
+    separation: Separation
+    are_marked: bool
+    pages: Mapping[str, str]
+
+
 @dataclass(slots=True)
 class PageContent:
-    """The content of pages. `writing` is exchanged at a reload; `running` is `None` before the start of the service."""
+    """The content of pages. `writing` is exchanged at a reload; `running` is `None` before the start of the service.
+
+    `state` is the directory of adopted criteria, which a `reload` puts in place; `compared` is what separates runs.
+    """
 
     store: TrajectoryStore
     writing: Writing
     running: Running | None = None
     verdicts: RunVerdicts = field(default_factory=RunVerdicts)
+    state: Path | None = None
+    reload: Callable[[], None] = lambda: None
+    compared: Compared | None = None
     catalogue: Catalogue = field(default_factory=lambda: Catalogue(MetricsSettings(), CostSettings()))
     templates: Templates = field(default_factory=lambda: Templates("toolgauge.web"))
 

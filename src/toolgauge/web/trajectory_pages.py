@@ -22,6 +22,7 @@ from toolgauge.web.health_pages import REPORTED_ERRORS, Gap, MetricValues, ranke
 from toolgauge.web.pages import BusyError, PageContent, PageRequest, agent_id
 from toolgauge.web.stream_pages import stream_id
 from toolgauge.web.trajectory_store import KeptTrajectory
+from toolgauge.web.verdict_pages import REASONS
 
 _FAILURES, _GAPS, _SERVICES = 8, 6, 20
 _MAX_OPTIONS = 200
@@ -96,6 +97,7 @@ def trajectories(shown: PageContent, request: PageRequest) -> str | None:
         older=replace(filters, before=on_page[-1].number) if len(rest) > _PAGE_SIZE else None,
         total=len(newest),
         ports=() if running is None else running.ports(),
+        verdicts={one.id: one.is_good for one in shown.verdicts.newest()},
     )
 
 
@@ -122,6 +124,9 @@ def _one(shown: PageContent, request: PageRequest) -> str | None:
         ),
         newer=next((one for one in reversed(same) if one.number > kept.number), None),
         older=next((one for one in same if one.number < kept.number), None),
+        verdict=shown.verdicts.find(kept.id),
+        reasons=REASONS,
+        is_kept=shown.state is not None,
     )
 
 

@@ -3,16 +3,14 @@
 import logging
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
-
 from toolgauge.authoring.adopted import Step, adopted, take_step
-from toolgauge.authoring.separation import Separation, separate
+from toolgauge.authoring.separation import separate
 from toolgauge.config.criteria import LEARNED_FILE
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.report.explanations import FAILED, live_outcome
 from toolgauge.report.trajectory_rows import trajectory_id
-from toolgauge.web.pages import Form, FormError, PageContent, PageRequest
+from toolgauge.web.pages import Compared, Form, FormError, PageContent, PageRequest
 
 _LOG = logging.getLogger("toolgauge")
 _ROWS = 200
@@ -35,17 +33,8 @@ _STEPS: Mapping[str, tuple[Step, str]] = {
 }
 
 
-class Compared(Struct, frozen=True, kw_only=True):
-    """What separates runs, as of so many changes of verdicts; `pages` are the ids of their pages by trace."""
-
-    changes: int
-    separation: Separation
-    are_marked: bool
-    pages: Mapping[str, str]
-
-
 def verdicts(shown: PageContent, request: PageRequest) -> str | None:
-    """Show the newest verdicts, or all as CSV."""
+    """Show the newest verdicts."""
     if len(request.path) > 1:
         return None
     newest, store = shown.verdicts.newest(), shown.store
@@ -62,17 +51,13 @@ def verdicts(shown: PageContent, request: PageRequest) -> str | None:
     )
 
 
-def verdicts_csv(shown: PageContent, request: PageRequest) -> str | None:
-    """Write all verdicts as `learn --labels` reads them."""
-    return None if len(request.path) > 1 else shown.verdicts.as_csv()
-
-
 def separation(shown: PageContent, request: PageRequest) -> str | None:
     """Show what is in bad runs and not in good ones, and the criteria that were adopted."""
     if len(request.path) > 1:
         return None
     found, state = _compared(shown), shown.state
-    steps, problem = {}, ""
+    steps: Mapping[str, Step] = {}
+    problem = ""
     try:
         steps = {} if state is None else adopted(state)
     except ConfigError as error:
@@ -94,7 +79,10 @@ def separation(shown: PageContent, request: PageRequest) -> str | None:
 
 
 def take(shown: PageContent, form: Form) -> str:
-    """Take a step with a criterion as the page of differences asks for it; return the page to show. May raise `FormError`."""
+    """Take a step with a criterion as the page of differences asks for it; return the page to show.
+
+    The caller reloads. Raises `FormError`.
+    """
     name, (step, said), state = form.get("name", ""), _STEPS.get(form.get("step", ""), ("drop", "")), shown.state
     if not said:
         raise FormError("`step` is `shadow`, `live` or `drop`")
@@ -108,7 +96,6 @@ def take(shown: PageContent, form: Form) -> str:
     except ConfigError as error:
         raise FormError(error.message, 500) from error
     _LOG.info("criterion `%s` %s: `%s`", name, said, path)
-    shown.reload()
     return "/separation"
 
 

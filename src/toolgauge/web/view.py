@@ -46,6 +46,7 @@ from toolgauge.web.pages import (
 from toolgauge.web.stream_pages import streams
 from toolgauge.web.trajectory_pages import agents, agents_json, overview, trajectories
 from toolgauge.web.trajectory_store import TrajectoryStore, trajectory_id
+from toolgauge.web.verdict_pages import separation, take, verdicts
 from toolgauge.web.verdict_store import WEB_VIEW, RunVerdict
 
 HEADERS: Mapping[str, str] = {
@@ -85,6 +86,8 @@ _PAGES: Mapping[str, Callable[[PageContent, PageRequest], str | None]] = {
     "/agents.json": agents_json,
     "/not-evaluated": not_evaluated,
     "/health": health,
+    "/verdicts": verdicts,
+    "/separation": separation,
     "/verdicts.csv": lambda shown, request: None if len(request.path) > 1 else shown.verdicts.as_csv(),
 }
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104 (nothing is bound here)
@@ -141,7 +144,7 @@ class WebEndpoint(HttpEndpoint):
             return _text(403, "the Host header does not name this machine: ask `localhost`, or configure `web.auth`")
         if is_of_another_site(request.headers):
             return _text(403, "another site may link here, and read nothing")
-        if (action := self._actions.get(request.path)) is not None:
+        if request.method == "POST" and (action := self._actions.get(request.path)) is not None:
             return await self._act(request, action)
         if request.path in self._files:
             body, content_type, tag = self._files[request.path]
@@ -298,6 +301,10 @@ class WebView:
         known = {**self._shown.writing.pass_at, **pass_at}
         self._shown.writing = Writing(redactor=redactor, trace_url=trace_url, pass_at=known)
 
+    def reload_with(self, reload: Callable[[], None]) -> None:
+        """Have this called when somebody adopts a criterion."""
+        self._shown.reload = reload
+
     async def start(self, service: Runtime) -> None:
         """Listen, and show this service, which may start later. Raise `StartError` when the address is taken."""
         shown, metrics, clock = self._shown, service.metrics, service.clock
@@ -321,8 +328,9 @@ class WebView:
             return phase, id(shown.writing), changes, alarms, active, figures
 
         shown.verdicts.restore(service.store)
+        shown.state = None if service.store is None else service.store.directory
         routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
-        actions: dict[str, Action] = {"/verdicts": partial(self._give, service)}
+        actions: dict[str, Action] = {"/verdicts": partial(self._give, service), "/separation": self._adopt}
         self._endpoint = endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics), actions)
         store, registry = shown.store, metrics.registry
         registry.gauge(
@@ -362,6 +370,12 @@ class WebView:
         except StateError as error:
             raise FormError(f"the verdict cannot be kept: {error}", 503) from error
         return f"/trajectories/{quote(key, safe='')}"
+
+    async def _adopt(self, form: Form) -> str:
+        """Take a step with a criterion, and reload."""
+        path = await beside(lambda: take(self._shown, form), "adopt")
+        self._shown.reload()
+        return path
 
     async def stop(self) -> None:
         """Stop listening. Works twice and without a start."""

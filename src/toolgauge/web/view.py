@@ -55,7 +55,8 @@ HEADERS: Mapping[str, str] = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # With `no-referrer`, browsers would post our own forms with the origin `null`.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -144,7 +145,7 @@ class WebEndpoint(HttpEndpoint):
             return _text(403, "the Host header does not name this machine: ask `localhost`, or configure `web.auth`")
         if is_of_another_site(request.headers):
             return _text(403, "another site may link here, and read nothing")
-        if request.method == "POST" and (action := self._actions.get(request.path)) is not None:
+        if (action := self._actions.get(request.path)) is not None:
             return await self._act(request, action)
         if request.path in self._files:
             body, content_type, tag = self._files[request.path]
@@ -330,7 +331,7 @@ class WebView:
         shown.verdicts.restore(service.store)
         shown.state = None if service.store is None else service.store.directory
         routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
-        actions: dict[str, Action] = {"/verdicts": partial(self._give, service), "/separation": self._adopt}
+        actions: dict[str, Action] = {"/verdict": partial(self._give, service), "/adopt": self._adopt}
         self._endpoint = endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics), actions)
         store, registry = shown.store, metrics.registry
         registry.gauge(

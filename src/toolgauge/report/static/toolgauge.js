@@ -175,7 +175,7 @@
     const row = document.activeElement.closest("tr[data-run]");
     if (!row) return;
     const body = new URLSearchParams({ id: row.dataset.run, verdict: word, reason: "" });
-    const answer = await fetch("/verdicts", { method: "POST", body, headers: { Accept: "application/json" } });
+    const answer = await fetch("/verdict", { method: "POST", body, headers: { Accept: "application/json" } });
     if (answer.ok) await load(location.href);
   }
 

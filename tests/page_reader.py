@@ -25,7 +25,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from tests import forked
 from tests.page_commands import ROOT, Command
 from tests.wire.support import environment, free_port, get, post, until
-from toolgauge.demo.drawing import Recording, Release, drawn, recordings
+from toolgauge.demo.sample_sender import Recording, Release, drawn, recordings
 from toolgauge.otlp.request import framed
 
 HOUR_NS, SECOND_NS = 3_600_000_000_000, 1_000_000_000

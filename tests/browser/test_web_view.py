@@ -23,7 +23,7 @@ from tests.browser.support import (
 )
 from tests.cli.command import run
 from tests.wire.support import CORPUS, Toolgauge, free_port, long_ago, serving, until
-from toolgauge.demo.drawing import HEALTHY, WORSE, drawn, recordings
+from toolgauge.demo.sample_sender import HEALTHY, WORSE, drawn, recordings
 
 pytestmark = needs_chromium
 expect.set_options(timeout=DEADLINE_MS)

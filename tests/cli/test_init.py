@@ -11,7 +11,7 @@ from tests.cli.command import run
 from tests.recordings.recordings import framed
 from tests.wire.support import CORPUS, long_ago, post, serving, until
 from toolgauge.authoring.starter import packs
-from toolgauge.demo.drawing import Release, drawn, moved_to, recordings
+from toolgauge.demo.sample_sender import Release, drawn, moved_to, recordings
 from toolgauge.model.json import JsonObject
 
 RECORDED = [

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.command import run
 from tests.recordings.recordings import framed
-from toolgauge.demo.drawing import Release, drawn, recordings
+from toolgauge.demo.sample_sender import Release, drawn, recordings
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 

@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.walk.support import Walk
-from toolgauge.demo.drawing import HEALTHY, WORSE, Release, drawn, healthy_recordings, recordings, spans
+from toolgauge.demo.sample_sender import HEALTHY, WORSE, Release, drawn, healthy_recordings, recordings, spans
 from toolgauge.model.metrics import Histogram
 
 NOW_NS = 1_800_000_000_000_000_000

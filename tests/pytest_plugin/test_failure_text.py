@@ -93,7 +93,7 @@ def test_unknown_criterion_is_an_error_with_a_suggestion(run_tests: Run):
     error, hint = failure(result)[-2:]
     assert error.startswith("toolgauge.model.errors.ConfigError: no criterion called `refund_order`")
     assert hint == "hint: did you mean `refund-order`?"
-    assert not any("loaded_criteria.py" in line for line in result.outlines)
+    assert not any("marked_criteria.py" in line for line in result.outlines)
 
 
 OF_SHOP = 'criteria: [{name: of-shop, evaluator: tool_use, when: {service: "shop-*"}}]'

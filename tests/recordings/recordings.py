@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
 
-from toolgauge.demo.drawing import Release, drawn, recordings
+from toolgauge.demo.sample_sender import Release, drawn, recordings
 
 START_NS = 1_800_000_000_000_000_000
 _APART_NS = 60_000_000_000

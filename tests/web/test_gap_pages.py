@@ -17,8 +17,8 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated, Scorecard
 from toolgauge.model.trajectory import SpanSource, Trajectory
+from toolgauge.recognize.shortfalls import advice
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
-from toolgauge.report.producer_advice import advice
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.health_pages import not_evaluated
 from toolgauge.web.pages import PageContent

@@ -11,7 +11,7 @@ from tests.cli.command import run
 from tests.wire.alertmanager import Webhook, webhook_listening
 from tests.wire.destination import receiving
 from tests.wire.support import Toolgauge, free_port, get, long_ago, serving, to_grpc, until
-from toolgauge.demo.drawing import Recording, Release, drawn, recordings
+from toolgauge.demo.sample_sender import Recording, Release, drawn, recordings
 
 HEALTHY, WORSE = Release(version="1.0", failures=0), Release(version="1.1", failures=0.5)
 WATCHED = (

@@ -9,8 +9,7 @@ from pathlib import Path
 from toolgauge.cases.case import Unreadable, check_files, lines, parse
 from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object
 from toolgauge.cli.check import Asked
-from toolgauge.cli.loaded_criteria import judged_nothing
-from toolgauge.cli.output import terminal_style
+from toolgauge.cli.output import judged_nothing, terminal_style
 from toolgauge.cli.report_files import Reports
 from toolgauge.config.load import load
 from toolgauge.config.tool_definitions import load_tool_definitions

@@ -9,9 +9,8 @@ import click
 import msgspec
 from msgspec import to_builtins
 
-from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.cli.output import load_to_score, reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.export.run_usage import RunUsageReader
 from toolgauge.model.errors import ConfigError, ToolgaugeError

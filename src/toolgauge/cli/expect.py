@@ -12,9 +12,8 @@ import click
 from toolgauge.authoring.documents import Document, criteria_lines, document, reference_lines
 from toolgauge.authoring.labels import LabelSet, read_labels
 from toolgauge.authoring.runs import Choice, Chooser, choose_runs, with_runs_put_together
-from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress, write_text
+from toolgauge.cli.output import load_to_score, reading_progress, write_text
 from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.model import Config
 from toolgauge.model.errors import ConfigError

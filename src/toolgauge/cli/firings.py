@@ -19,8 +19,7 @@ from toolgauge.authoring.firings import Backtest, CountedJudges, Report, Stopwat
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
 from toolgauge.backends.settings import VENDORS
 from toolgauge.cli.check import Asked
-from toolgauge.cli.loaded_criteria import warn_of_unmatched
-from toolgauge.cli.output import Reading, terminal_style, write_text
+from toolgauge.cli.output import Reading, terminal_style, warn_of_unmatched, write_text
 from toolgauge.cli.recordings import View
 from toolgauge.config.load import load
 from toolgauge.config.model import Config, backends

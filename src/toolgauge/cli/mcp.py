@@ -32,8 +32,7 @@ def command(
 
     Needs the extra `mcp`: `python3 -m pip --python .venv install '.[mcp]'` in the clone.
     """
-    from toolgauge.cli.loaded_criteria import print_notes
-    from toolgauge.cli.output import mcp_extra
+    from toolgauge.cli.output import mcp_extra, print_notes
 
     with mcp_extra("toolgauge mcp"):
         from toolgauge.mcp_server.stdio_server import serve

@@ -1,15 +1,20 @@
-"""Shared output of commands that read recordings: a progress bar and colours on a terminal, neither in a pipe."""
+"""Shared parts of commands that score: criteria with notes on standard error, and a progress bar and colours on a terminal."""
 
+import os
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from toolgauge import plugins
+from toolgauge.config.model import Config
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 from toolgauge.report.streams import echo, has_bar, has_colour, redraw
-from toolgauge.report.terminal import PLAIN, Style
+from toolgauge.report.terminal import PLAIN, Style, counted, printable
+from toolgauge.score.criterion import Criterion
+from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
+from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1
@@ -81,3 +86,31 @@ def write_text(path: Path, text: str) -> None:
 def terminal_style(*, err: bool = False) -> Style:
     """Return colours where the stream has them."""
     return Style(colour=True) if has_colour(err=err) else PLAIN
+
+
+def load_to_score(
+    config_paths: Sequence[str], overrides: Sequence[str], criteria_files: Sequence[str]
+) -> tuple[Config, tuple[Criterion, ...]]:
+    """Load configuration and criteria to score recordings with, and name the files of evaluators, as they are code that runs."""
+    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
+    print_notes(criteria)
+    return config, criteria
+
+
+def judged_nothing(judged: int, total: int, noun: str) -> list[str]:
+    """Explain why the command fails where none of the runs or cases was judged."""
+    return [] if judged or not total else [f"judged 0 of {counted(total, noun)}: exit code 1, unless `--allow-nothing`"]
+
+
+def print_notes(criteria: Sequence[Criterion]) -> None:
+    """Name the Python files whose code runs as evaluators, and parts of criteria without effect, on standard error."""
+    for file in evaluator_files(criteria):
+        echo(f"running the evaluators in `{printable(file)}`", err=True)
+    for text in without_effect(criteria):
+        echo(f"warning: {printable(text)}", err=True)
+
+
+def warn_of_unmatched(unmatched: UnmatchedCriteria) -> None:
+    """Name the criteria that matched nothing."""
+    for one in unmatched.so_far():
+        echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)

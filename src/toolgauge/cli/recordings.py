@@ -9,8 +9,14 @@ import click
 from msgspec.structs import replace
 
 from toolgauge.cli.check import Asked
-from toolgauge.cli.loaded_criteria import judged_nothing, load_to_score, warn_of_unmatched
-from toolgauge.cli.output import Reading, reading_progress, terminal_style
+from toolgauge.cli.output import (
+    Reading,
+    judged_nothing,
+    load_to_score,
+    reading_progress,
+    terminal_style,
+    warn_of_unmatched,
+)
 from toolgauge.cli.report_files import Reports, endpoints, html_document, score_tables
 from toolgauge.config.load import load
 from toolgauge.config.model import Config

@@ -74,7 +74,7 @@ def command(
         config = load([Path(path) for path in config_paths], overrides, os.environ, warn=_warn_of_variables)
         echo(shown(config), end="")
         return 0
-    from toolgauge.cli.loaded_criteria import print_notes
+    from toolgauge.cli.output import print_notes
     from toolgauge.config.tool_definitions import load_tool_definitions
     from toolgauge.service.configuration import load_configuration, unusable_files
 

@@ -29,7 +29,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.config.model import Config, Web
-from toolgauge.demo.drawing import EXPORT, HEALTHY, WORSE, Recording, Release, drawn, moved_to, recordings, spans
+from toolgauge.demo.sample_sender import EXPORT, HEALTHY, WORSE, Recording, Release, drawn, moved_to, recordings, spans
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal

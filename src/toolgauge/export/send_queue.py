@@ -22,7 +22,8 @@ class SendQueue:
         self._senders = max_bytes, max(_FEW_REQUESTS, max_bytes // _SMALLEST_BYTES)
         self._own = most_bytes, max(_FEW_REQUESTS, most_bytes // _SMALLEST_BYTES)
         self._waiting: deque[Outgoing] = deque()
-        self._takers: deque[asyncio.Future[None]] = deque()
+        # Set when a request comes, and at the end.
+        self._changed = asyncio.Event()
         # Totals of waiting and in-flight requests; `spans` counts senders' spans only.
         self.size_bytes = 0
         self.spans = 0
@@ -53,28 +54,19 @@ class SendQueue:
             self.size_bytes += len(outgoing.body)
             self.spans += outgoing.spans
             self._waiting.append(outgoing)
-        if self._takers and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._wake, 1)
+        if self._loop is not None and not self._changed.is_set():
+            self._loop.call_soon_threadsafe(self._changed.set)
 
     async def take(self) -> Outgoing | None:
         """Wait for the next request; `None` when the queue is closed and empty. The caller must `release` it."""
+        self._loop = asyncio.get_running_loop()
         while not self._waiting:
             if self._closed:
                 return None
-            self._loop = asyncio.get_running_loop()
-            taker = self._loop.create_future()
-            self._takers.append(taker)
-            if self._waiting:
-                # A thread put a request after the check above, before this taker was registered.
-                self._takers.remove(taker)
-                break
-            try:
-                await taker
-            except asyncio.CancelledError:
-                # Woken and cancelled at once: wake another taker for the request.
-                if taker.done() and not taker.cancelled():
-                    self._wake(1)
-                raise
+            self._changed.clear()
+            # A thread may have put a request before the event was cleared.
+            if not self._waiting:
+                await self._changed.wait()
         return self._waiting.popleft()
 
     def take_more(self, most_bytes: int) -> list[Outgoing]:
@@ -99,17 +91,10 @@ class SendQueue:
     def close(self) -> None:
         """Accept no more; waiting requests can still be taken out."""
         self._closed = True
-        self._wake(len(self._takers))
+        self._changed.set()
 
     def leftovers(self) -> list[Outgoing]:
         """Take out all waiting requests; the caller must `release` each."""
         left = list(self._waiting)
         self._waiting.clear()
         return left
-
-    def _wake(self, count: int) -> None:
-        while count and self._takers:
-            taker = self._takers.popleft()
-            if not taker.done():
-                taker.set_result(None)
-                count -= 1

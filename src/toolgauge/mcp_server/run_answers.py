@@ -12,10 +12,10 @@ from toolgauge.mcp_server.scored_recordings import LoadedScoring, ScoredRecordin
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import MEANINGS, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.shortfalls import advice
 from toolgauge.report.explanations import failures, figure, live_outcome
 from toolgauge.report.html import iso_moment
 from toolgauge.report.json_objects import judged_call, verdict_objects
-from toolgauge.report.producer_advice import advice
 from toolgauge.report.terminal import counted
 from toolgauge.report.text import TextWriter
 from toolgauge.report.trajectory_rows import TrajectoryFilters, TrajectoryRow, row

@@ -13,7 +13,7 @@ from msgspec import Struct
 from toolgauge.export.metric_data import snapshot
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.model.outcomes import MEANINGS
-from toolgauge.report.producer_advice import advice
+from toolgauge.recognize.shortfalls import advice
 from toolgauge.selfmetrics import drop_reason
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.pipeline_factory import VERSION

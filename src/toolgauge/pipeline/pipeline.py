@@ -1,7 +1,7 @@
 """The order of the stages: receive -> read -> recognize -> assemble -> score (and judge) -> watch -> export.
 
 `process` reads a request that `admission` has accepted, `tick` closes and scores due trajectories, `flush` hands data to
-the outbox. In a service `service/inbox.py` admits requests, and the worker thread calls these three; `consume` does both for replays
+the outbox. In a service `service/worker.py` admits requests, and the worker thread calls these three; `consume` does both for replays
 and in process. One thread owns all of it, each call runs to its end, and nothing here does I/O. A fault in the middle never costs a
 sender its spans: they are handed on even when reading them failed.
 """

@@ -17,8 +17,7 @@ from toolgauge.otlp.decoder import DecodedLogs, DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.marks import has_feedback_mark
 from toolgauge.otlp.request import Request, read_request
-from toolgauge.pipeline.egress import Admission, Egress
-from toolgauge.pipeline.hold import is_to_bear_scores
+from toolgauge.pipeline.egress import Admission, Egress, is_to_bear_scores
 from toolgauge.pipeline.stages import Parts, PipelineSettings, Rules, model_input
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span

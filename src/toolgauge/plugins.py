@@ -37,11 +37,6 @@ _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 # An evaluator that asks a judge says what to ask and what an answer means instead of yielding outcomes itself.
 _JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined")
 _LEVELS = ("call", "trajectory")
-# Of earlier releases: `Needs` has a field for each.
-_FORMER_MEMBERS = (
-    *("needs_reference", "needs_answer", "ignores_reference", "needs_whole", "needs_agent_run"),
-    *("accepts_recent_offer", "judges_code", "attributes", "binary"),
-)
 _DIALECT_MEMBERS = ("name", "rank", "marks", "scopes", "claims", "read", "attribute")
 
 
@@ -121,9 +116,6 @@ def evaluator_fault(made: object) -> str | None:
     level: object = getattr(made, "level", None)
     if level not in _LEVELS:
         return f"has a `level` that is neither `{'` nor `'.join(_LEVELS)}`"
-    former = next((name for name in _FORMER_MEMBERS if hasattr(made, name)), None)
-    if former is not None:
-        return f"has `{former}`: write a field of `needs = Needs(...)` instead, of `toolgauge.model.ports`"
     return None if isinstance(getattr(made, "version", None), str) else "has a `version` that is no text"
 
 

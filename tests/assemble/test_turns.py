@@ -36,15 +36,6 @@ def test_a_result_that_only_a_later_history_tells_is_known_when_it_was_told():
     assert [call.result_turn for call in trajectory.calls] == [2, 2, None]
 
 
-def test_tools_on_offer_carry_the_turn_that_first_knew_them():
-    trajectory = joined(
-        reading("run", agent("a"), offer("f"), start=0, end=90),
-        reading("ask1", model(), offer("f"), requested("f", id="c1"), parent="run", start=1, end=5),
-        reading("ask2", model(), offer("f", "g"), requested("g", id="c2"), parent="run", start=10, end=12),
-    )
-    assert trajectory.offer_turns == {"f": 0, "g": 1}
-
-
 def test_each_output_of_a_summary_knew_what_came_of_those_before_it():
     asked = [replace(requested("f", id=f"c{at}", position=at), output=at) for at in range(3)]
     trajectory = joined(reading("run", agent("a"), *asked, *map(answered, ("c0", "c1", "c2")), start=0, end=9))

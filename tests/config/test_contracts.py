@@ -33,10 +33,6 @@ def test_the_default_criterion_is_there_where_a_contract_judges_calls_and_change
 @each_row(
     ("text", "message"),
     [
-        ("tools: {writes: [pay]}", "`tools.writes` is now `tools: {NAME: {changes_state: true}}`"),
-        ("tools: {read_only: [find]}", "`tools.read_only` is now `tools: {NAME: {changes_state: false}}`"),
-        ("tools: {neutral: [think]}", "`tools.neutral` is now `tools: {NAME: {hands_over: true}}`"),
-        ("tools: {definitions: [a.json]}", "`tools.definitions` is now `tool_definitions: [FILE]`"),
         ("tools: {pay: {chages_state: true}}", "unknown key `tools.pay.chages_state`"),
         ("tools: {pay: {requires: {calls: a}}}", "unknown key `tools.pay.requires.calls`"),
         ("tools: {pay: {result: {type: 3}}}", "`tools.pay` has a schema `result` that cannot be used"),

@@ -170,12 +170,6 @@ def test_a_section_left_empty_has_its_defaults(tmp_path: Path):
     assert loaded(path) == Config()
 
 
-def test_the_format_of_a_webhook_was_removed():
-    error = refused(overrides=("exporters.webhook=[{url: 'http://x', format: alertmanager}]",))
-    assert error.message == "--set exporters.webhook: `exporters.webhook[0].format` was removed"
-    assert "alerts.yaml" in (error.hint or "")
-
-
 def test_two_webhooks_of_one_name_are_refused():
     error = refused(overrides=("exporters.webhook=[{name: a, url: 'http://x'}, {name: a, url: 'http://y'}]",))
     assert error.message == "--set exporters.webhook: two destinations are called `a`"

@@ -4,8 +4,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.records import SpanRef
 from toolgauge.otlp.envelope import Container, parse_request
 from toolgauge.otlp.request import read_request
-from toolgauge.pipeline.egress import Admission, Egress
-from toolgauge.pipeline.hold import HeldSpan
+from toolgauge.pipeline.egress import Admission, Egress, HeldSpan
 from toolgauge.selfmetrics import SelfMetrics
 
 SPAN = b"\x0a\x10" + b"1" * 16
@@ -35,7 +34,7 @@ def of_one_request() -> Container:
     return Container(resource=(), resource_schema_url=b"", scope=(), scope_schema_url=b"", origin=object())
 
 
-def held(raw: bytes, container: Container | None = None) -> HeldSpan[Container]:
+def held(raw: bytes, container: Container | None = None) -> HeldSpan:
     ref = SpanRef(trace_id="0" * 31 + "1", span_id="0" * 15 + "1")
     return HeldSpan(ref, container or of_one_request(), raw, 0, NO_ENTRY)
 

@@ -8,8 +8,7 @@ from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Resu
 from toolgauge.model.regressions import Stream
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.recordings.comparison import Judged, Pairing, Question, judge_streams
-from toolgauge.recordings.conversation_means import StreamCounts
-from toolgauge.recordings.two_samples import Sample
+from toolgauge.recordings.conversation_means import Sample, StreamCounts
 from toolgauge.testing.samples import sample_call, sample_trajectory
 
 ONE_LOOK = Question(margin=0.05, confidence=0.95, looks_often=False)

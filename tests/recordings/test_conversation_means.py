@@ -5,8 +5,7 @@ from msgspec.structs import replace
 from tests.recordings.support import BROKEN, NO_CONTENT, score, scorecard, stream
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Arm
-from toolgauge.recordings.conversation_means import SERVICE, Observations, StreamCounts, observed_live
-from toolgauge.recordings.two_samples import Sample
+from toolgauge.recordings.conversation_means import SERVICE, Observations, Sample, StreamCounts, observed_live
 
 
 def test_the_calls_of_a_conversation_are_one_observation_for_each_tool_and_one_for_all():

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.rows import each_row
-from toolgauge.recordings.two_samples import PValue, Sample, always_valid_p, fixed_sample_p, interval
+from toolgauge.recordings.conversation_means import PValue, Sample, always_valid_p, fixed_sample_p, interval
 
 ALPHA = 0.05
 Draw = Callable[[Random, float], float]

@@ -12,8 +12,8 @@ import pytest
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service import memory_guard
-from toolgauge.service.memory_guard import MemoryGuard, Relief, resident_bytes
+from toolgauge.service import process
+from toolgauge.service.process import MemoryGuard, Relief, resident_bytes
 
 MIB = 1 << 20
 SECOND = 1_000_000_000
@@ -274,14 +274,14 @@ def test_the_state_is_a_metric():
 def test_this_process_uses_some_memory_and_can_give_some_back():
     resident = resident_bytes()
     assert resident is None or 10 * MIB < resident < 1 << 40
-    memory_guard.trim()
+    process.trim()
 
 
 # Pages that the system had to clear for forty large requests, one after the other.
 FAULTS = """
 import resource
 import sys
-from toolgauge.service.memory_guard import keep_freed_memory
+from toolgauge.service.process import keep_freed_memory
 
 keep_freed_memory(int(sys.argv[1]))
 body = bytearray(4 << 20)
@@ -306,7 +306,7 @@ ARENAS = """
 import ctypes
 import sys
 import threading
-from toolgauge.service.memory_guard import keep_freed_memory
+from toolgauge.service.process import keep_freed_memory
 
 keep_freed_memory(512 << 20)
 library = ctypes.CDLL(None)
@@ -356,8 +356,8 @@ def test_threads_share_what_is_freed(tmp_path: Path):
 def test_a_smaller_container_bounds_the_memory(
     own: str, files: dict[str, str], limit_mib: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(memory_guard, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(memory_guard, "_OWN_CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(process, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(process, "_OWN_CGROUPS", tmp_path / "cgroup")
     for name, text in {"cgroup": own, **files}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{text}\n")

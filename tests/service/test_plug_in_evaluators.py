@@ -262,19 +262,13 @@ def test_our_own_evaluators_stay_as_they_are():
     assert on_spare_thread(cast("Evaluator", wrapped)) is wrapped
 
 
-def test_what_an_evaluator_declares_shows_through_and_members_of_earlier_releases_are_refused():
+def test_what_an_evaluator_declares_shows_through():
     class Declares(Does):
         needs = Needs(whole=False)
-
-    class Former(Does):
-        needs_whole = False
 
     found = guarded(Declares())
     assert (found.version, found.level, needs_of(found).whole) == ("1", "trajectory", False)
     assert evaluator_fault(Declares()) is None
-    fault = evaluator_fault(Former())
-    assert fault is not None
-    assert "`needs_whole`: write a field of `needs = Needs(...)`" in fault
 
 
 class Judges:

@@ -17,10 +17,9 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.request import read_request
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import default_criteria
-from toolgauge.service.inbox import Inbox
 from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults
-from toolgauge.service.worker import Worker
+from toolgauge.service.worker import Inbox, Worker
 
 
 class ClockThatActs:

@@ -7,7 +7,7 @@ from typing import cast
 
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.memory_guard import Relief
+from toolgauge.service.process import Relief
 from toolgauge.service.runtime import Losses
 from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Channel, Kind

@@ -18,8 +18,7 @@ from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import value
 from toolgauge.otlp.wire_pb2 import SpanMessage
 from toolgauge.pipeline import pipeline
-from toolgauge.pipeline.egress import Egress
-from toolgauge.pipeline.hold import Hold
+from toolgauge.pipeline.egress import Egress, Hold
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer

@@ -38,10 +38,8 @@ _Newest: TypeAlias = dict[Role, Collection[str]]
 _Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
 _time: Callable[[_Sight], int] = itemgetter(0)
 _end: Callable[[Node], int] = attrgetter("until_ns")
-_name, _ending = attrgetter("name"), attrgetter("model_call.ending")
-Offered: TypeAlias = tuple[ToolDefinition, ...] | None
-# The time of an offer, and its tools.
-Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
+_ending = attrgetter("model_call.ending")
+Offer: TypeAlias = tuple[ToolDefinition, ...]
 
 
 def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Message, ...]:
@@ -111,27 +109,21 @@ def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | 
     return EarlierTurns(tuple(texts), tuple(results))
 
 
-def new_offers(offering: Sequence[Node], run: Node | None = None) -> list[Offer]:
-    """Return the offers without repetitions: every model call of a run repeats the offer, mostly as the very same object."""
-    found: list[Offer] = []
-    newest: tuple[ToolDefinition, ...] | None = None
+def tools_on_offer(offering: Sequence[Node], run: Node | None = None) -> Tools | None:
+    """Return all tools on offer, each once, with the first description and schema that was recorded."""
+    # Every model call of a run repeats the offer, mostly as the very same object.
+    offers: list[Offer] = []
     is_within_tool = run is not None and run.branch.tool_above is not None
     for node in offering:
         # The caller of the tool that started the run had another offer.
         for offer in node.offers if not is_within_tool or node.branch.outermost is not None else ():
-            if offer.tools is not newest and offer.tools != newest:
-                newest = offer.tools
-                found.append((node.time_ns, newest))
-    return found
-
-
-def tools_of(offers: Sequence[Offer]) -> Tools | None:
-    """Return all tools on offer, each once, with the first description and schema that was recorded."""
-    whole = Tools.of(offers[0][1]) if len(offers) == 1 else None
+            if not offers or (offer.tools is not offers[-1] and offer.tools != offers[-1]):
+                offers.append(offer.tools)
+    whole = Tools.of(offers[0]) if len(offers) == 1 else None
     if whole is not None and len(whole.by_name) == len(whole):
         return whole
     tools: dict[str, ToolDefinition] = {}
-    for _, offered in offers:
+    for offered in offers:
         for tool in offered:
             known = tools.setdefault(tool.name, tool)
             if known is not tool and (known.description is None or known.parameters is None):
@@ -139,14 +131,6 @@ def tools_of(offers: Sequence[Offer]) -> Tools | None:
                 parameters = known.parameters if known.parameters is not None else tool.parameters
                 tools[tool.name] = replace(known, description=description, parameters=parameters)
     return Tools(tools.values()) if offers else None
-
-
-def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, int]:
-    """Return the first turn of calls that could know of each tool."""
-    first: dict[str, int] = {}
-    for time_ns, offered in offers:
-        first |= dict.fromkeys(map(_name, offered), bisect_left(turns_ns, time_ns)) | first
-    return first
 
 
 class Offers:
@@ -181,10 +165,10 @@ class Offers:
         return known
 
 
-def runs_of(whole: Node, index: NodeIndex, tools: Offered, *, begins: bool | None) -> Sequence[Run]:
+def runs_of(whole: Node, index: NodeIndex, tools: Offer | None, *, begins: bool | None) -> Sequence[Run]:
     """Return the runs of one trace with these `tools`, which `begins` or not; without agent runs it is one, that of `whole`."""
     if len(index.running) <= 1:
-        tools = tools if whole.branch.tool_above is None else tools_of(new_offers(index.offering, whole))
+        tools = tools if whole.branch.tool_above is None else tools_on_offer(index.offering, whole)
         return (_run(whole, index.speaking, tools, begins=begins),)
     # By identity: hashing the names of spans would cost more than everything else here.
     by_run: dict[int, tuple[Node, list[Node]]] = {}
@@ -202,7 +186,7 @@ def runs_of(whole: Node, index: NodeIndex, tools: Offered, *, begins: bool | Non
         if run.agent_run is None:
             continue
         speaking, offering = [node for node in together if node.messages], [node for node in together if node.offers]
-        one = _run(run, speaking, tools_of(new_offers(offering, run)), begins=has_beginning(speaking))
+        one = _run(run, speaking, tools_on_offer(offering, run), begins=has_beginning(speaking))
         within = inner.get(one.span)
         if within and one.prompt is None and one.response is None:
             # A workflow around agents has no text of its own: theirs is.
@@ -218,7 +202,7 @@ def runs_of(whole: Node, index: NodeIndex, tools: Offered, *, begins: bool | Non
     return runs[::-1]
 
 
-def _run(run: Node, speaking: Sequence[Node], tools: Offered, *, begins: bool | None) -> Run:
+def _run(run: Node, speaking: Sequence[Node], tools: Offer | None, *, begins: bool | None) -> Run:
     outer = run.above.branch.outermost if run.above is not None else None
     return Run(
         span=run.ref,

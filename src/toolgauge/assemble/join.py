@@ -18,10 +18,8 @@ from toolgauge.assemble.agent_runs import (
     earlier_turns,
     has_beginning,
     messages_of,
-    new_offers,
-    offer_turns,
     runs_of,
-    tools_of,
+    tools_on_offer,
     with_endings,
     with_errors,
 )
@@ -78,9 +76,8 @@ class _Planted:
         self.has_tool_spans = any(one.execution is not None for one in self.pairs)
         if index.coding:
             self.pairs = sorted([*self.pairs, *failed_steps(index, self.pairs)], key=asked)
-        self.offers = new_offers(index.offering)
         # Here, as finding the pairs has completed the requests.
-        self.tools, self.begins = tools_of(self.offers), has_beginning(index.speaking)
+        self.tools, self.begins = tools_on_offer(index.offering), has_beginning(index.speaking)
 
 
 def join(
@@ -164,10 +161,9 @@ def _joined(
     spans = [*filterfalse(_is_log_alone, nodes)] or nodes
     # The lowest rank; among equals the root's, else the earliest.
     named = [*filter(None, map(_conversation, (last.whole, *last.index.nodes)))]
-    offers, tools, begins = last.offers, last.tools, last.begins
+    tools, begins = last.tools, last.begins
     if len(planted) > 1:
-        offers, begins = new_offers(index.offering), has_beginning(index.speaking)
-        tools = tools_of(offers)
+        tools, begins = tools_on_offer(index.offering), has_beginning(index.speaking)
     merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
     return Trajectory(
         scope=scope,
@@ -180,7 +176,6 @@ def _joined(
         calls=calls,
         tools_offered=tools,
         messages=messages_of(index.speaking, turns_ns),
-        offer_turns=offer_turns(offers, turns_ns),
         attributes=_attributes(traces, root),
         closed_because=closed_because,
         start_ns=min(map(_start_ns, spans)),

@@ -52,12 +52,11 @@ from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.pipeline.hold import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, KafkaReceiverSettings
 from toolgauge.recognize.mapped_dialect import MappedDialectSettings
 from toolgauge.score.contracts import MAX_CONTRACTS, MAX_NAME, Contract
 from toolgauge.score.patterns import Globs
-from toolgauge.settings import MIB, MINUTE, SECOND, Address, PositiveDuration, Section, Size, TraceUrl
+from toolgauge.settings import MIB, MINUTE, SECOND, Address, Duration, PositiveDuration, Section, Size, TraceUrl
 from toolgauge.state.settings import StateSettings
 from toolgauge.watch.settings import WatchSettings
 
@@ -178,6 +177,19 @@ class Web(ListenerSettings):
     endpoint: Address = "localhost:8317"
     max_trajectories: Annotated[int, Field(gt=0)] = 500
     max_bytes: Annotated[Size, Field(gt=0)] = 32 * MIB
+
+
+class InboxSettings(Section):
+    """Requests that are acknowledged and not yet read."""
+
+    max_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
+
+
+class HoldSettings(Section):
+    """How long spans may wait for their scores, and their bytes at most."""
+
+    timeout: Duration = 30 * SECOND
+    max_bytes: Size = 64 * MIB
 
 
 class Memory(Section):

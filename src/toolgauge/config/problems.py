@@ -134,21 +134,6 @@ _ELSEWHERE = {
 }
 
 
-# The form in section `tools`, by its earlier key.
-MOVED: Mapping[str, str] = {
-    "tools.writes": "tools: {NAME: {changes_state: true}}",
-    "tools.read_only": "tools: {NAME: {changes_state: false}}",
-    "tools.neutral": "tools: {NAME: {hands_over: true}}",
-    "tools.definitions": "tool_definitions: [FILE]",
-    "failures": "tools: {NAME: {fails_when: {text: GLOB}}}",
-    "polling": "tools: {NAME: {polls: true}}",
-}
-# Keys that are gone, without the numbers of lists, and what to do instead.
-REMOVED: Mapping[str, str] = {
-    "exporters.webhook.format": "webhooks take JSON; `deploy/prometheus/alerts.yaml` has the alerts for Alertmanager",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One complaint."""
@@ -251,12 +236,6 @@ def _problem(
             path.append(step)
             below = child or below
     place = nearest(node, path).place
-    moved = spelled(path) if len(path) > 1 else str(path[-1]) if path else ""
-    if moved in MOVED and details["type"] in ("extra_forbidden", "model_type"):
-        return place, f"`{moved}` is now `{MOVED[moved]}`", "", "`toolgauge init` writes the section from traffic"
-    gone = REMOVED.get(".".join(step for step in path if isinstance(step, str)))
-    if gone is not None and details["type"] == "extra_forbidden":
-        return place, f"`{spelled(path)}` was removed", "", gone
     if details["type"] == "extra_forbidden":
         message = f"unknown {wording.kind} `{spelled(path)}`{wording.owner}"
         return place, message, "", _hint_for_key(model, path, details["loc"], wording)

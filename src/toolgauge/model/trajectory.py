@@ -203,8 +203,6 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     # Where `tools_offered` is from: its own spans, else an earlier offer of the conversation or service;
     # filled in by the scorer.
     offer_from: OfferSource = "trace"
-    # The first turn of calls that could know of a tool on offer, by its name.
-    offer_turns: Mapping[str, int] = {}
     # Hashes from texts that were too long to keep.
     left_out: LeftOut = NOTHING_LEFT_OUT
     # Model calls that asked for tools, where neither the calls nor any tool span was recorded.

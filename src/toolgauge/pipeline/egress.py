@@ -1,13 +1,17 @@
-"""Admits requests, and hands outgoing data to the outbox.
+"""Admits requests, holds spans, and hands outgoing data to the outbox.
 
 A request is refused with a retryable status while its destination has no room, memory is short, or the process stops. Spans
 count as held until the outbox has them; both sides of these books change under one lock. While the outbox is full, senders'
 data waits here, and our own is dropped and counted.
 
+A span waits in `Hold` for the scores of its trajectory, with its container (where its request's resource and scope are kept). It leaves by
+`take` when its trajectory is scored, by `expired` when that takes too long, or by `take_all` at the end.
+
 The ways out: `pass_on` queues a request for `forward`, which joins the requests of one connection; `release` queues held spans, and
 `scorecards` the scores, for `flush`; both end in `Admission.hand_over`.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -16,6 +20,7 @@ from msgspec.structs import replace
 
 from toolgauge.export.tail_sampling import Keepers
 from toolgauge.model.delivery import (
+    NO_ENTRY,
     REQUEST_BYTES,
     Accepted,
     Answer,
@@ -29,12 +34,94 @@ from toolgauge.model.delivery import (
     merged,
 )
 from toolgauge.model.journal import ClosedId, JournalEntry, SamplingDecision, ShownValues
+from toolgauge.model.observations import AgentRun, CallExecuted, CodeExecuted, Reading
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.records import SpanRef
 from toolgauge.otlp.envelope import Container, encode_spans
 from toolgauge.otlp.request import Request
-from toolgauge.pipeline.hold import HeldSpan
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import NO_LEDGER, Ledger
+
+# What an entry costs beside the span's bytes: the entry, its place in two indexes, ids, bytes header.
+ENTRY_BYTES = 512
+_JUDGED = frozenset((CallExecuted, CodeExecuted, AgentRun))
+
+
+def is_to_bear_scores(reading: Reading) -> bool:
+    """Return whether scores may be written on this span: it is a tool call or an agent run, or a root span."""
+    observations = reading.observations
+    if reading.parent_span_id is None:
+        return bool(observations)
+    return not _JUDGED.isdisjoint(map(type, observations))
+
+
+class HeldSpan(Struct):
+    """One waiting span: `raw` are its own bytes, never a view into a request."""
+
+    ref: SpanRef
+    container: Container
+    raw: bytes
+    added_ns: int
+    entry: Source
+
+
+class Hold:
+    """Waiting spans, by trace and in order of time; bounded by `timeout_ns` and `max_bytes`."""
+
+    def __init__(self, timeout_ns: int, max_bytes: int) -> None:
+        self.timeout_ns = timeout_ns
+        self.max_bytes = max_bytes
+        # Memory of the waiting spans, bookkeeping included.
+        self.bytes = 0
+        # An OrderedDict and not a dict: taking from the front of a dict walks over all that was taken before.
+        self._in_order: OrderedDict[SpanRef, HeldSpan] = OrderedDict()
+        self._by_trace: dict[str, dict[SpanRef, None]] = {}
+
+    @property
+    def spans(self) -> int:
+        """Number of waiting spans."""
+        return len(self._in_order)
+
+    def add(self, ref: SpanRef, container: Container, raw: bytes, now_ns: int, entry: Source = NO_ENTRY) -> bool:
+        """Hold the span; False without room, or when it is already held: it then leaves at once."""
+        size = len(raw) + ENTRY_BYTES
+        if self.bytes + size > self.max_bytes or ref in self._in_order:
+            return False
+        self._in_order[ref] = HeldSpan(ref, container, raw, now_ns, entry)
+        self._by_trace.setdefault(ref.trace_id, {})[ref] = None
+        self.bytes += size
+        return True
+
+    def take(self, trace_id: str) -> list[HeldSpan]:
+        """Take the waiting spans of a trace, oldest first."""
+        taken = [self._in_order.pop(ref) for ref in self._by_trace.pop(trace_id, ())]
+        self.bytes -= sum([len(held.raw) + ENTRY_BYTES for held in taken])
+        return taken
+
+    def expired(self, now_ns: int) -> list[HeldSpan]:
+        """Take the spans that have waited for the timeout, oldest first."""
+        taken: list[HeldSpan] = []
+        while self._in_order:
+            ref, held = next(iter(self._in_order.items()))
+            # The distance, not the difference: after a clock was set back, nothing may wait until it has caught up.
+            if abs(now_ns - held.added_ns) < self.timeout_ns:
+                break
+            taken.append(self._in_order.pop(ref))
+            self.bytes -= len(held.raw) + ENTRY_BYTES
+            of_trace = self._by_trace[ref.trace_id]
+            del of_trace[ref]
+            if not of_trace:
+                del self._by_trace[ref.trace_id]
+        return taken
+
+    def take_all(self) -> list[HeldSpan]:
+        """Take every waiting span, oldest first."""
+        taken = list(self._in_order.values())
+        self._in_order.clear()
+        self._by_trace.clear()
+        self.bytes = 0
+        return taken
+
 
 _RECEIVED = ("received", "", "")
 _ACCEPTED = Accepted()
@@ -157,7 +244,7 @@ class Egress:
         self._metrics = metrics
         self._keepers = keepers or Keepers()
         # By sender: requests of different ones are never merged.
-        self._released: dict[object, list[HeldSpan[Container]]] = {}
+        self._released: dict[object, list[HeldSpan]] = {}
         self._released_count = 0
         self._waiting: list[Outgoing] = []
         # By signal and sender, until `forward`.
@@ -201,7 +288,7 @@ class Egress:
         for joined in passing.values():
             self._hand_over(merged(joined.requests))
 
-    def release(self, spans: Iterable[HeldSpan[Container]]) -> None:
+    def release(self, spans: Iterable[HeldSpan]) -> None:
         """Queue spans for the next `flush`."""
         for span in spans:
             self._released.setdefault(span.container.origin, []).append(span)
@@ -280,7 +367,7 @@ class Egress:
                 self._ledger.settle(outgoing.entries)
 
 
-def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
+def _first_request(spans: Sequence[HeldSpan]) -> tuple[int, int]:
     """Return how many of these spans leave in one request, one at least, and their bytes."""
     size_bytes, counted, last = 0, set[int](), None
     for count, span in enumerate(spans):
@@ -298,9 +385,9 @@ def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
     return len(spans), size_bytes
 
 
-def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
+def _released_request(spans: Sequence[HeldSpan]) -> Outgoing:
     """Write one request of released spans; its parts are the requests in which they came."""
-    by_request: dict[object, list[HeldSpan[Container]]] = {}
+    by_request: dict[object, list[HeldSpan]] = {}
     for span in spans:
         by_request.setdefault(span.container.request, []).append(span)
     requests: list[Outgoing] = []

@@ -1,7 +1,7 @@
 """The order of the stages: receive -> read -> recognize -> assemble -> score (and judge) -> watch -> export.
 
 `process` reads a request that `admission` has accepted, `tick` closes and scores due trajectories, `flush` hands data to
-the outbox. In a service `service/inbox.py` admits requests, and the worker thread calls these three; `consume` does both for replays
+the outbox. In a service `service/worker.py` admits requests, and the worker thread calls these three; `consume` does both for replays
 and in process. One thread owns all of it, each call runs to its end, and nothing here does I/O. A fault in the middle never costs a
 sender its spans: they are handed on even when reading them failed.
 """
@@ -17,8 +17,7 @@ from toolgauge.otlp.decoder import DecodedLogs, DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.marks import has_feedback_mark
 from toolgauge.otlp.request import Request, read_request
-from toolgauge.pipeline.egress import Admission, Egress
-from toolgauge.pipeline.hold import is_to_bear_scores
+from toolgauge.pipeline.egress import Admission, Egress, is_to_bear_scores
 from toolgauge.pipeline.stages import Parts, PipelineSettings, Rules, model_input
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span

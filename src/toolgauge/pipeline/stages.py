@@ -16,8 +16,7 @@ from toolgauge.model.observations import CallAnswered, CallRequested, MessageSee
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
 from toolgauge.otlp.decoder import Decoder, ViewedSpan
-from toolgauge.otlp.envelope import Container
-from toolgauge.pipeline.hold import Hold
+from toolgauge.pipeline.egress import Hold
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.open_runs import OpenRuns
@@ -134,7 +133,7 @@ class Parts:
     earlier_traces: EarlierTraces
     judging: Judging
     sink: ScorecardSink
-    hold: Hold[Container]
+    hold: Hold
     outbox: Outbox
     metrics: SelfMetrics
     settings: PipelineSettings

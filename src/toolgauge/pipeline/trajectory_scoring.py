@@ -19,9 +19,7 @@ from toolgauge.model.outcomes import Reason, Scorecard
 from toolgauge.model.records import VERSION, SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.encode import annotate, taken_slots
-from toolgauge.otlp.envelope import Container
-from toolgauge.pipeline.egress import Egress
-from toolgauge.pipeline.hold import HeldSpan
+from toolgauge.pipeline.egress import Egress, HeldSpan
 from toolgauge.pipeline.stages import Parts, PipelineSettings
 from toolgauge.score.error_texts import with_failures
 from toolgauge.score.scorer import Scorer
@@ -224,7 +222,7 @@ class Scoring:
         finally:
             self._release(scorecard, held)
 
-    def _release(self, scorecard: Scorecard, held: Sequence[HeldSpan[Container]]) -> None:
+    def _release(self, scorecard: Scorecard, held: Sequence[HeldSpan]) -> None:
         annotated: list[SpanRef] = []
         try:
             taken = {span.ref.span_id: taken_slots(span.raw) for span in held} if self._settings.openinference else None

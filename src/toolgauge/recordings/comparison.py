@@ -15,8 +15,17 @@ from msgspec.structs import replace
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.regressions import Cause, Stream
-from toolgauge.recordings.conversation_means import Observations, Observed, StreamCounts, evenly_drawn
-from toolgauge.recordings.two_samples import PValue, Sample, always_valid_p, fixed_sample_p, interval
+from toolgauge.recordings.conversation_means import (
+    Observations,
+    Observed,
+    PValue,
+    Sample,
+    StreamCounts,
+    always_valid_p,
+    evenly_drawn,
+    fixed_sample_p,
+    interval,
+)
 from toolgauge.settings import SECOND
 from toolgauge.watch.causes import MAX_OBSERVATIONS, NewestObservations
 from toolgauge.watch.fingerprint import of_tool

@@ -21,7 +21,7 @@ from toolgauge.model.outcomes import Level
 from toolgauge.net.auth import is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
 from toolgauge.net.settings import is_loopback
-from toolgauge.service.memory_guard import MemoryGuard
+from toolgauge.service.process import MemoryGuard
 from toolgauge.service.watching import Watching
 from toolgauge.settings import split_address
 

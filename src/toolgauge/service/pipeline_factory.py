@@ -27,7 +27,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.pipeline.hold import Hold
+from toolgauge.pipeline.egress import Hold
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import (
     OnSplit,

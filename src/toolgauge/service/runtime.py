@@ -31,9 +31,18 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import USER_AGENT
 from toolgauge.service.health import AdminEndpoint, Components, Health
-from toolgauge.service.memory_guard import MemoryGuard, Relief, trim
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, redactor, watched_streams
-from toolgauge.service.process import Faults, GarbageRounds, SteadyClock, cancelled, measure_loop_lag, measure_process
+from toolgauge.service.process import (
+    Faults,
+    GarbageRounds,
+    MemoryGuard,
+    Relief,
+    SteadyClock,
+    cancelled,
+    measure_loop_lag,
+    measure_process,
+    trim,
+)
 from toolgauge.service.pulled_verdicts import VerdictPuller
 from toolgauge.service.watching import Notifier, Watching
 from toolgauge.settings import split_address

@@ -29,14 +29,12 @@ from toolgauge.receive.otlp_handler import BrokerParts
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.destinations import make_outbox, make_recording
 from toolgauge.service.health import ComponentHealth, part, parts_of_process
-from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
-from toolgauge.service.memory_guard import MemoryGuard, Relief, resident_bytes
 from toolgauge.service.pipeline_factory import make_pipeline, make_watcher, redactor
 from toolgauge.service.plug_in_evaluators import plug_ins
-from toolgauge.service.process import Faults, SteadyClock
+from toolgauge.service.process import Faults, MemoryGuard, Relief, SteadyClock, resident_bytes
 from toolgauge.service.runtime import Losses, Runtime
-from toolgauge.service.worker import Worker
+from toolgauge.service.worker import Inbox, Intake, Worker
 from toolgauge.state.journal import Journal
 from toolgauge.state.journal_rows import MAX_CRASHES, SENDERS_WAIT_NS
 from toolgauge.state.ledger import NO_LEDGER, Ledger, OffsetJournal

@@ -24,9 +24,8 @@ from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.destinations import make_recording
 from toolgauge.service.health import parts_of_process
-from toolgauge.service.memory_guard import MemoryGuard, Relief
 from toolgauge.service.pipeline_factory import make_watcher
-from toolgauge.service.process import SteadyClock, cancelled
+from toolgauge.service.process import MemoryGuard, Relief, SteadyClock, cancelled
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.workers.channel import Kind, packed
 from toolgauge.service.workers.merged_metrics import MergedRegistry

@@ -20,7 +20,7 @@ from toolgauge.model.delivery import Accepted, Answer, Refused, Signal
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import ComponentHealth
-from toolgauge.service.memory_guard import own_bytes, resident_bytes
+from toolgauge.service.process import own_bytes, resident_bytes
 from toolgauge.service.runtime import Losses
 from toolgauge.service.workers.channel import Answered, Channel, Frame, Kind, request_head
 from toolgauge.service.workers.merged_metrics import MergedRegistry, Snapshot

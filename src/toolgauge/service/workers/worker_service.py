@@ -10,8 +10,7 @@ from toolgauge.config.model import Config, Receivers
 from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused, Signal
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.service.memory_guard import Relief
-from toolgauge.service.process import Faults
+from toolgauge.service.process import Faults, Relief
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Adopted, Answered, Channel, Frame, Kind, packed, unpack_request

@@ -54,7 +54,6 @@ class Release:
     failures_by_tool: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
-RECORDED = "recorded"
 HEALTHY = Release(version="1.0")
 WORSE = Release(version="1.1", failures_by_tool={"list_orders": 0.35})
 
@@ -89,10 +88,8 @@ def spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
 
 
 def moved_to(now_ns: int, recording: Recording) -> tuple[bytes, ...]:
-    """Shift all time stamps so that the newest span ended at `now_ns`, and name the environment `recorded`."""
+    """Shift all time stamps so that the newest span ended at `now_ns`."""
     requests = [ExportTraceServiceRequest.FromString(body) for body in recording.requests]
-    for group in (group for request in requests for group in request.resource_spans):
-        _set_text(group.resource, ENVIRONMENT, RECORDED)
     _shift(requests, now_ns)
     return tuple(request.SerializeToString() for request in requests)
 

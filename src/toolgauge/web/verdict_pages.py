@@ -1,4 +1,4 @@
-"""The pages of verdicts, and of what separates bad runs from good ones, with the criteria that people adopted from there."""
+"""The pages of verdicts, and of differences between bad runs and good ones, with the criteria that people adopted from there."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,12 @@ from toolgauge.authoring.separation import separate
 from toolgauge.config.criteria import LEARNED_FILE
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.outcomes import Scorecard, outcome_word
-from toolgauge.report.explanations import FAILED, live_outcome
 from toolgauge.report.trajectory_rows import trajectory_id
 from toolgauge.web.pages import Compared, Form, FormError, PageContent, PageRequest
 
 _LOG = logging.getLogger("toolgauge")
 _ROWS = 200
-# With fewer good runs, so many runs that nobody marked stand in for them at most.
+# With fewer good runs, at most so many that nobody marked are taken for good ones.
 _LEAST_GOOD, _MOST_OTHERS = 3, 40
 REASONS = (
     "wrong tool",
@@ -52,7 +51,7 @@ def verdicts(shown: PageContent, request: PageRequest) -> str | None:
 
 
 def separation(shown: PageContent, request: PageRequest) -> str | None:
-    """Show what is in bad runs and not in good ones, and the criteria that were adopted."""
+    """Show differences between bad runs and good ones, and the criteria that were adopted."""
     if len(request.path) > 1:
         return None
     found, state = _compared(shown), shown.state
@@ -109,15 +108,14 @@ def _compared(shown: PageContent) -> Compared:
     for verdict, scorecard in marked:
         sides[verdict.is_good].append(scorecard)
     services = {one.trajectory.service for one in sides[False]}
+    failing = list(filter(None, map(_failing, sides[False])))
     known = {verdict.id for verdict in shown.verdicts.newest()}
-    others: Sequence[Scorecard] = [
-        one
-        for one in shown.store.newest()
-        if one.id not in known and one.trajectory.service in services and live_outcome(one.results) not in FAILED
-    ][:_MOST_OTHERS]
+    unmarked = (one for one in shown.store.newest() if one.id not in known and one.trajectory.service in services)
+    # One that fails everything that a bad run fails is probably bad as well.
+    others = [one for one in unmarked if not any(each <= _failing(one) for each in failing)][:_MOST_OTHERS]
     good, are_marked = sides[True], len(sides[True]) >= _LEAST_GOOD
     if not are_marked:
-        good, others = [*good, *others], ()
+        good, others = [*good, *others], []
     compared = [*sides[False], *good]
     shown.compared = found = Compared(
         changes=changes,
@@ -128,8 +126,13 @@ def _compared(shown: PageContent) -> Compared:
     return found
 
 
+def _failing(scorecard: Scorecard) -> frozenset[str]:
+    failed = (one for one in scorecard.results if one.enforce == "live" and outcome_word(one.outcome) == "fail")
+    return frozenset(one.criterion for one in failed)
+
+
 def _agreement(criterion: str, runs: Sequence[tuple[bool, Scorecard]]) -> tuple[int, int, int, int]:
-    """Count the bad runs that a criterion failed, of those that it judged, and the good ones."""
+    """Count the bad runs that a criterion failed, the bad ones that it judged, and the same of good ones."""
     counts = [0, 0, 0, 0]
     for is_good, scorecard in runs:
         words = {outcome_word(one.outcome) for one in scorecard.results if one.criterion == criterion}

@@ -2,8 +2,11 @@
 
 import itertools
 import re
+import threading
 from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -67,7 +70,8 @@ def chromium() -> Generator[Browser]:
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Generator[Seen]:
     folder = tmp_path_factory.mktemp("seen")
     (folder / "toolgauge.yaml").write_text(CONFIG)
-    with serving(folder, options=("--config", str(folder / "toolgauge.yaml"))) as toolgauge:
+    state = f"state.directory={folder / 'state'}"
+    with serving(folder, state, options=("--config", str(folder / "toolgauge.yaml"))) as toolgauge:
         for recording in RECORDINGS:
             toolgauge.send_recorded(*recording)
         runs = len(RECORDINGS) + 1 + _send_releases(toolgauge)
@@ -102,6 +106,8 @@ PAGES: Mapping[str, tuple[str, str | None]] = {
     "a stream in alarm": ("/streams?state=alarm", "#live table a"),
     "trajectories": ("/trajectories", None),
     "a failed trajectory": ("/trajectories?criterion=refund-arguments&outcome=failed", "#live table a"),
+    "verdicts": ("/verdicts", None),
+    "differences": ("/separation", None),
     "agents": ("/agents", None),
     "an agent": ("/agents", "#live table a"),
     "not evaluated": ("/not-evaluated", None),
@@ -235,6 +241,124 @@ def test_pages_work_without_scripts(chromium: Browser, seen: Seen):
         expect(page.locator("table.differences ins").first).to_have_text("40.0")
         page.get_by_role("link", name="Streams").click()
         expect(page.locator("table.streams")).to_contain_text("alarm")
+
+
+FAILED_LOOKUPS = "/trajectories?criterion=default.tool_success&outcome=failed&version=1.1"
+
+
+def test_bad_runs_are_marked_and_a_criterion_is_adopted_by_keyboard_alone(visitor: Visitor, seen: Seen):
+    page = visitor.opens(seen.address + FAILED_LOOKUPS)
+    for number in range(1, 3):
+        page.keyboard.press("j")
+        page.keyboard.press("b")
+        expect(page.locator("#live .tag.bad")).to_have_count(number)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/trajectories/[0-9a-f]{32}"), wait_until="load")
+    page.keyboard.press("b")
+    page.keyboard.type("begged for the goods")
+    page.keyboard.press("Enter")
+    expect(page.locator("#verdict [role=status]")).to_contain_text("marked bad begged for the goods by web view")
+    focus_by_tab(page, "#verdict a[href='/verdicts']")
+    page.keyboard.press("Enter")
+    expect(page.locator("#live tbody tr")).to_have_count(3)
+    assert axe_findings(page) == []
+    focus_by_tab(page, "a[href='/separation']")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/separation", wait_until="load")
+    assert axe_findings(page) == []
+    focus_by_tab(page, "form[action='/adopt'] button")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Make it live")).to_be_visible()
+    assert axe_findings(page) == []
+    until(lambda: "is tried in the shadow" in seen.toolgauge.said(), "the adoption in the log")
+    until(lambda: "the configuration was reloaded: criterion learned." in seen.toolgauge.said(), "the reload")
+    focus_by_tab(page, "form[action='/adopt'] button[value='live']")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Back to the shadow")).to_be_visible()
+    assert visitor.complaints == []
+
+
+def test_a_key_in_a_field_is_a_letter_and_marks_nothing(visitor: Visitor, seen: Seen):
+    page = visitor.opens(f"{seen.address}/trajectories?service=pydantic-ai-demo")
+    page.locator("input[name=q]").focus()
+    page.keyboard.type("bgb")
+    assert page.locator("input[name=q]").input_value() == "bgb"
+    expect(page.locator("#live .tag.bad")).to_have_count(0)
+
+
+def test_verdicts_work_without_scripts(chromium: Browser, seen: Seen):
+    with chromium.new_context(java_script_enabled=False) as context:
+        page = Visitor(context).opens(f"{seen.address}/trajectories?service=pydantic-ai-demo")
+        page.locator("#live table a").first.click()
+        page.get_by_label("Why").fill("as it should be")
+        page.get_by_role("button", name="Good").click()
+        expect(page.locator("#verdict")).to_contain_text("marked good as it should be")
+        page.get_by_role("button", name="Take back").click()
+        expect(page.locator("#verdict")).to_contain_text("Was this a good run?")
+
+
+def test_a_page_of_another_origin_can_mark_and_adopt_nothing(visitor: Visitor, seen: Seen):
+    run = visitor.opens(f"{seen.address}/trajectories").locator("#live tbody tr").last.get_attribute("data-run")
+    for host in ("127.0.0.1", "localhost"):
+        with elsewhere(host) as other:
+            page = visitor.opens(other)
+            for path, fields in (
+                ("/verdict", {"id": run, "verdict": "bad", "reason": "", "back": "/verdicts"}),
+                ("/adopt", {"name": "learned.x", "step": "shadow"}),
+            ):
+                refused = page.evaluate(POST_AS_FORM, [seen.address + path, fields])
+                assert refused in ("opaque", "TypeError")
+                with page.expect_navigation():
+                    page.evaluate(POST_BY_NAVIGATION, [seen.address + path, fields])
+                expect(page.locator("body")).to_contain_text("only pages of this web view may change anything")
+                page = visitor.opens(other)
+    shown = visitor.opens(f"{seen.address}/trajectories/{run}")
+    expect(shown.locator("#verdict")).to_contain_text("Was this a good run?")
+
+
+POST_AS_FORM = """async ([address, fields]) => {
+    try {
+        return (await fetch(address, { method: "POST", mode: "no-cors", body: new URLSearchParams(fields) })).type;
+    } catch (error) {
+        return error.name;
+    }
+}"""
+POST_BY_NAVIGATION = """([address, fields]) => {
+    const form = document.createElement("form");
+    form.method = "post";
+    form.action = address;
+    for (const [name, value] of Object.entries(fields)) {
+        const field = document.createElement("input");
+        field.name = name;
+        field.value = value;
+        form.append(field);
+    }
+    document.body.append(form);
+    form.submit();
+}"""
+
+
+@contextmanager
+def elsewhere(host: str) -> Generator[str]:
+    """Serve an empty page on another port, which is another origin."""
+
+    class Empty(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>elsewhere</title>")
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://{host}:{server.server_port}/"
+        finally:
+            server.shutdown()
 
 
 def test_a_page_shows_that_the_connection_is_lost_and_that_it_is_back(visitor: Visitor, tmp_path: Path):

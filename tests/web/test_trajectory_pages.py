@@ -36,7 +36,7 @@ ELEMENTS = frozenset(
         """
         html head meta title link script body a header nav ul li div span button main h1 h2 h3 p table thead
         tbody tr th td section form label select option input dl dt dd code details summary ol strong time
-        pre mark ins del
+        pre mark ins del datalist kbd
         """,
     )
 )
@@ -47,6 +47,7 @@ ATTRIBUTES = frozenset(
         lang charset name content rel href type src defer class id aria-label aria-current role aria-pressed
         hidden tabindex scope action method value selected placeholder autocomplete spellcheck data-label
         data-live data-form data-zone data-without-script datetime title aria-hidden aria-labelledby
+        aria-keyshortcuts data-run data-with-script list maxlength download
         """,
     )
 )

@@ -28,11 +28,15 @@ VIEWS: Mapping[str, tuple[str, str | None]] = {
     "stream": ("/streams?state=alarm", "table a"),
     "trajectories": ("/trajectories", None),
     "trajectory": (_FAILED_REFUND, "table a"),
+    "verdicts": ("/verdicts", None),
+    "separation": ("/separation", None),
     "not-evaluated": ("/not-evaluated", None),
     "health": ("/health", None),
 }
 # The pictures of the documentation, with their heights.
-_DOCUMENTED: Mapping[str, int] = {"overview": 720, "stream": 1080, "trajectory": 1400}
+_DOCUMENTED: Mapping[str, int] = {"overview": 720, "stream": 1080, "trajectory": 1400, "separation": 820}
+# Runs to mark as bad, and how many.
+_BAD, _MARKED = "/trajectories?version=1.1&criterion=default.tool_success&outcome=failed", 4
 
 
 @contextmanager
@@ -67,10 +71,26 @@ def main() -> None:
         demo_running(Path(scratch)) as address,
         chromium_running() as browser,
     ):
+        _mark_and_adopt(browser, address)
         if options.all:
             _take_all(browser, address, options.folder)
         else:
             _take_documented(browser, address, options.folder)
+
+
+def _mark_and_adopt(browser: Browser, address: str) -> None:
+    """Mark some runs as bad, and try the first criterion that separates them."""
+    with browser.new_context() as context:
+        context.set_default_timeout(DEADLINE_MS)
+        page = context.new_page()
+        page.goto(address + _BAD, wait_until="load")
+        for number in range(_MARKED):
+            page.keyboard.press("j")
+            page.keyboard.press("b")
+            page.locator("#live .tag.bad").nth(number).wait_for()
+        page.goto(f"{address}/separation", wait_until="load")
+        page.locator("form[action='/adopt'] button").first.click()
+        page.get_by_role("button", name="Make it live").first.wait_for()
 
 
 def _take_documented(browser: Browser, address: str, folder: Path) -> None:

@@ -3,22 +3,72 @@
 Rules are learned from the good runs. A rule counts where its criterion, made from its own text, fails on bad runs and on no good one.
 """
 
+import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from textwrap import dedent
+from itertools import islice
+from math import comb, prod
+from operator import attrgetter, itemgetter
+from typing import TypeAlias, cast
 
-from toolgauge.authoring.criteria_yaml import Written, is_plain, may_be_written, yaml_text
+from toolgauge.authoring.criteria_yaml import is_plain, may_be_written, yaml_key
+from toolgauge.authoring.evidence import Requirements
+from toolgauge.authoring.learner import FIGURES
+from toolgauge.authoring.tool_usage import ArgumentNode
+from toolgauge.authoring.value_profiles import MIN_SOURCES, form_of, is_declared, is_id_name, is_personal, outwards
 from toolgauge.config.criteria import read_criterion
 from toolgauge.config.parse import parse_yaml
-from toolgauge.model.outcomes import Scorecard, outcome_word
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.json import Json, JsonObject, Leaf, leaves, tagged
+from toolgauge.model.outcomes import NotEvaluated, Scorecard, Scored, outcome_word
+from toolgauge.model.ports import Evaluator
+from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.terminal import printable
 from toolgauge.score.contracts import BY_NAME, ToolKinds
+from toolgauge.score.error_texts import error_in
+from toolgauge.score.recorded_values import result_parts, written
 from toolgauge.score.scorer import Scorer
-from toolgauge.service.criteria_factory import make_criterion
+from toolgauge.score.selection import CUT_SHORT, has_taken_effect, readable_arguments, recorded_result
+from toolgauge.service.criteria_factory import make_criterion, make_evaluator
 
-_MAX_RUNS, _MAX_FOLDS, _MAX_SHOWN = 60, 20, 20
+_MAX_RUNS, _MAX_OTHERS, _MAX_FOLDS, _MAX_SHOWN, _MAX_RULES, _MAX_ALIKE = 60, 100, 20, 20, 100, 3
+_MAX_TOOLS, _MAX_CALLS, _MAX_VALUES, _MAX_TEXT, _LONGEST = 64, 1000, 500, 20_000, 200
+_KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
+# A rule is chosen unless so many bad and no good runs among those that break it are at least so often chance.
+_LUCK = 0.15
+# Versions and models are named if chance divides them like this at most so often.
+_CLEAR = 0.05
+# Of two figures the lower is clearly below the higher if it is at most this times lower.
+_MARGIN = 1.25
+_REQUIREMENTS = Requirements(runs=MIN_SOURCES)
+_PROPERTIES = ("gen_ai.request.model", "gen_ai.response.model", "gen_ai.prompt.version", "gen_ai.agent.version")
+
+# The kind of a rule and the names that it is about, as in `before`, `refund`.
+_Subject: TypeAlias = tuple[str, ...]
+# What holds for a subject in one run, as in `find_order`, which worked before.
+_Features: TypeAlias = dict[_Subject, frozenset[str]]
+_ANY_CALLS = "[{name: {0}, repeat: [1, 1000]}]"
+_BY_SCHEMA = "arguments_schema\nunknown_arguments: allow\nschemas: {{0}: {properties: {{1}: {2}}}}"
+# By the kind of a rule: 0 for the simplest, how it is broken in words, and the evaluator with its parameters.
+_KINDS: Mapping[str, tuple[int, str, str]] = {
+    "before": (0, "`{0}` without `{1}` before it", "order_rules\nrules: [{before: {0}, call: {1}}]"),
+    "after": (1, "`{0}` without `{1}` after it", "order_rules\nrules: [{after: {0}, call: {1}}]"),
+    "used": (1, "`{0}` is called", "order_rules\nrules: [{never: {0}}]"),
+    "unused": (1, "`{0}` is not called", f"tool_call_f1\ntools: [{{0}}]\nmatch: name\nexpected: {_ANY_CALLS}"),
+    "calls": (0, "calls of `{0}`: more than {1}", "order_rules\nrules: [{at_most: {1}, call: {0}}]"),
+    "failed": (1, "`{0}` fails", "tool_success\ntools: [{0}]"),
+    "errors": (2, "failed calls of `{0}`: more than {1}", "budget\nper_tool: {{0}: {errors: {1}}}"),
+    "length": (3, "{1}: more than {2}", "budget\n{1}: {2}"),
+    "unconfirmed": (2, "`{0}` without the user's confirmation", "order_rules\nrules: [{requires_confirmation: {0}}]"),
+    "from": (1, "`{1}` of `{0}` is in no earlier result of `{2}`", "data_flow\nrules: {{3}: {from: {tool: {2}}}}"),
+    "with": (2, "`{0}` with `{1}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: {present: true}}}]"),
+    "without": (2, "`{0}` without `{1}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: {present: false}}}]"),
+    "value": (2, "`{1}` of `{0}` is `{2}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: [{2}]}}]"),
+    "argument": (2, "`{1}` of `{0}` is unlike that of good runs", _BY_SCHEMA),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,19 +109,57 @@ class Separation:
 
 @dataclass(slots=True, eq=False)
 class _Run:
+    """A run with its features: those of all calls of a subject, those of any; figures; distinct values by place."""
+
     trajectory: Trajectory
-    # By tool, the tools that had worked in turns before its first call.
-    before: Mapping[str, frozenset[str]]
-    # The failing criteria in use, and those made from texts here.
-    failing: set[str]
-    judged: dict[str, bool] = field(default_factory=dict[str, bool])
+    # The names and words of criteria in use that fail, and of versions and models.
+    failing: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    properties: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    always: _Features = field(default_factory=_Features)
+    ever: _Features = field(default_factory=_Features)
+    figures: dict[_Subject, float] = field(default_factory=dict[_Subject, float])
+    values: defaultdict[_Subject, set[int]] = field(default_factory=lambda: defaultdict[_Subject, set[int]](set))
+    arguments: list[tuple[str, JsonObject]] = field(default_factory=list[tuple[str, JsonObject]])
+    # By the text of a criterion, whether it fails; `None` where it had nothing to judge.
+    outcomes: dict[str, bool | None] = field(default_factory=dict[str, bool | None])
+
+    def hold(self, subject: _Subject, features: Collection[str]) -> None:
+        """Note all features of a call."""
+        self.always[subject] = self.always.get(subject, frozenset(features)).intersection(features)
+
+    def meet(self, subject: _Subject, features: Collection[str]) -> None:
+        """Note some features of a call."""
+        self.ever[subject] = self.ever.get(subject, frozenset()).union(features)
+
+    @property
+    def source(self) -> str:
+        """The conversation."""
+        return self.trajectory.conversation_id or self.trajectory.trace_id
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a thing that is not in the run did not happen."""
+        one = self.trajectory
+        return one.closed_because not in CUT_SHORT and one.incomplete is None and not one.hidden_turns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _Rule:
-    name: str
+    """A rule with the bad runs that break it, those that it judges, and the number of good runs that keep it."""
+
+    key: _Subject
+    rank: int
     sentence: str
+    name: str
     text: str
+    found: frozenset[_Run] = frozenset()
+    judged: frozenset[_Run] = frozenset()
+    kept: int = 0
+
+    def luck(self, left: frozenset[_Run]) -> float:
+        """Return the chance that as many runs, drawn from the judged ones, are all among the bad ones that are left."""
+        bad = len(self.judged & left)
+        return prod((bad - drawn) / (bad + self.kept - drawn) for drawn in range(len(self.found & left)))
 
 
 def separate(
@@ -81,64 +169,56 @@ def separate(
     *,
     kinds: ToolKinds = BY_NAME,
 ) -> Separation:
-    """Compare runs that people marked; `others` are runs without a mark."""
-    del others
-    bad_runs, good_runs = _runs(bad), _runs(good)
-    for contradictory in bad_runs.keys() & good_runs.keys():
-        del bad_runs[contradictory], good_runs[contradictory]
-    fails, passes = list(bad_runs.values())[:_MAX_RUNS], list(good_runs.values())[:_MAX_RUNS]
-    rules = _learned(fails, passes, kinds)
-    size = max(1, min(_MAX_FOLDS, max(len(fails), len(passes))))
-    found, flagged, together = Counter[str](), Counter[str](), [0, 0]
-    for fold in range(size):
-        left_bad, left_good = fails[fold::size], passes[fold::size]
-        kept = [one for one in fails if one not in left_bad], [one for one in passes if one not in left_good]
-        learned = _learned(*kept, kinds)
-        for rule in learned:
-            found[rule.name] += sum(_fails(rule.text, left_bad, kinds))
-            flagged[rule.name] += sum(_fails(rule.text, left_good, kinds))
-        for place, left in enumerate((left_bad, left_good)):
-            together[place] += sum(any(one.judged[rule.text] for rule in learned) for one in left)
-    counts = (len(fails), len(passes))
+    """Compare runs that people marked; `others` are runs without a mark. Of many runs the first ones are compared."""
+    marked = of_bad, of_good = _runs(bad), _runs(good)
+    fails, passes = ([run for key, run in runs.items() if not (key in of_bad and key in of_good)] for runs in marked)
+    half = _MAX_RUNS // 2
+    fails, passes = fails[: max(half, _MAX_RUNS - len(passes))], passes[: max(half, _MAX_RUNS - len(fails))]
+    unmarked = [run for key, run in _runs(others).items() if key not in of_bad and key not in of_good]
+    compared = [*fails, *passes]
+    trials = _Trials(compared, unmarked[:_MAX_OTHERS], kinds)
+    rules = trials.learned(fails, passes)
+    chosen = _chosen(rules, fails)
+    estimates: defaultdict[_Subject, list[int]] = defaultdict(lambda: [0, 0])
+    folds = min(_MAX_FOLDS, max(len(fails), len(passes)))
+    for fold in range(folds):
+        kept = [[run for place, run in enumerate(runs) if place % folds != fold] for runs in (fails, passes)]
+        learned = trials.learned(*kept)
+        together = _chosen(learned, kept[0])
+        for side, left in enumerate((fails[fold::folds], passes[fold::folds])):
+            for rule in learned:
+                estimates[rule.key][side] += len(trials.failing(rule, left))
+            estimates[()][side] += len({run for rule in together for run in trials.failing(rule, left)})
 
-    def separator(rule: _Rule, failing: Sequence[Sequence[bool]], estimates: Sequence[int]) -> Separator:
-        ids = [
-            tuple(run.trajectory.trace_id for run, fails in zip(runs, flags, strict=True) if fails)
-            for runs, flags in zip((fails, passes), failing, strict=True)
-        ]
+    def separator(
+        pair: tuple[str, str], having: Collection[_Run], text: str = "", key: _Subject | None = None
+    ) -> Separator:
+        found, flagged = (tuple([run.trajectory.trace_id for run in runs if run in having]) for runs in (fails, passes))
+        counts = (len(found), len(flagged)) if key is None else estimates[key]
         return Separator(
-            name=rule.name,
-            sentence=rule.sentence,
-            text=rule.text,
-            found=ids[0],
-            flagged=ids[1],
-            estimated_found=(estimates[0], counts[0]),
-            estimated_flagged=(estimates[1], counts[1]),
+            name=pair[0],
+            sentence=pair[1],
+            text=text,
+            found=found,
+            flagged=flagged,
+            estimated_found=(counts[0], len(fails)),
+            estimated_flagged=(counts[1], len(passes)),
         )
 
-    separators = [
-        separator(
-            one, [_fails(one.text, runs, kinds) for runs in (fails, passes)], (found[one.name], flagged[one.name])
-        )
-        for one in rules
-    ]
-    separators.sort(key=lambda one: (-len(one.found), one.name))
-    union = [[any(one.judged[rule.text] for rule in rules) for one in runs] for runs in (fails, passes)]
-    whole = _Rule("learned", "", "".join(one.text for one in separators))
-    already = [
-        separator(_Rule(name, f"`{name}` fails", ""), flags, [sum(one) for one in flags])
-        for name in sorted({name for run in fails for name in run.failing})
-        for flags in [[[name in run.failing for run in runs] for runs in (fails, passes)]]
-    ]
+    # Of rules that find the same runs the first is shown.
+    first = {one.found: one for one in reversed([*chosen, *rules])}
+    shown = [*chosen, *(one for one in rules if first[one.found] is one and one not in chosen)][:_MAX_SHOWN]
+    union = frozenset[_Run]().union(*(one.found for one in chosen))
+    in_use, differing = sorted({pair for run in fails for pair in run.failing}), _differences(fails, passes)
     return Separation(
-        separators=tuple(separators[:_MAX_SHOWN]),
-        chosen=len(separators[:_MAX_SHOWN]),
-        all_together=separator(whole, union, together),
-        already=tuple(already),
-        differences=(),
-        bad=counts[0],
-        good=counts[1],
-        unused=len(bad) + len(good) - sum(counts),
+        separators=tuple([separator((one.name, one.sentence), one.found, one.text, one.key) for one in shown]),
+        chosen=len(chosen),
+        all_together=separator(("learned", ""), union, "".join(one.text for one in chosen), ()),
+        already=tuple([separator(pair, [run for run in compared if pair in run.failing]) for pair in in_use]),
+        differences=tuple([separator(pair, [run for run in compared if pair in run.properties]) for pair in differing]),
+        bad=len(fails),
+        good=len(passes),
+        unused=len(bad) + len(good) - len(fails) - len(passes),
     )
 
 
@@ -146,63 +226,245 @@ def _runs(scorecards: Iterable[Scorecard]) -> dict[str, _Run]:
     runs: dict[str, _Run] = {}
     for one in scorecards:
         trajectory = one.trajectory
-        run = runs.setdefault(trajectory.closed_id, _Run(trajectory, _before(trajectory), set()))
-        run.failing.update(result.criterion for result in one.results if outcome_word(result.outcome) == "fail")
+        run = runs.setdefault(trajectory.closed_id, _Run(trajectory))
+        failing = {result.criterion for result in one.results if outcome_word(result.outcome) == "fail"}
+        run.failing.update((name, f"`{name}` fails") for name in failing)
+        found = {
+            VERSION: trajectory.resource.get(VERSION),
+            **{key: trajectory.properties.get(key) for key in _PROPERTIES},
+        }
+        run.properties.update(
+            (key, f"`{key}` is `{printable(value[:_LONGEST])}`") for key, value in found.items() if value
+        )
     return runs
 
 
-def _before(trajectory: Trajectory) -> Mapping[str, frozenset[str]]:
-    before: dict[str, frozenset[str]] = {}
-    worked, here, turn = set[str](), set[str](), -1
-    for call in trajectory.calls:
-        if call.turn != turn:
-            worked |= here
-            here, turn = set[str](), call.turn
-        before.setdefault(call.name, frozenset(worked))
-        if not call.has_failed:
-            here.add(call.name)
-    return before
+def _chosen(rules: Sequence[_Rule], bad: Sequence[_Run]) -> list[_Rule]:
+    """Choose few rules that find most bad runs together, each some that no other finds."""
+    chosen: list[_Rule] = []
+    left = frozenset(bad)
+    # Rules come in their order, and of equals `max` takes the first.
+    while able := [one for one in rules if one.found & left and one.luck(left) <= _LUCK]:
+        chosen.append(max(able, key=lambda one: len(one.found & left)))
+        left -= chosen[-1].found
+    return chosen
 
 
-def _learned(bad: Sequence[_Run], good: Sequence[_Run], kinds: ToolKinds) -> list[_Rule]:
-    candidates = _candidates(bad, good)
-    return [one for one in candidates if any(_fails(one.text, bad, kinds)) and not any(_fails(one.text, good, kinds))]
+def _differences(bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[tuple[str, str]]:
+    """Yield versions and models that bad runs have more often than good ones, where that is hardly chance."""
+    of_bad, of_good = (Counter(pair for run in runs for pair in run.properties) for runs in (bad, good))
+    for pair, count in sorted(of_bad.items(), key=lambda one: (-one[1], one[0])):
+        having = count + of_good[pair]
+        ways = sum(comb(len(bad), one) * comb(len(good), having - one) for one in range(count, having + 1))
+        if ways <= _CLEAR * comb(len(bad) + len(good), having):
+            yield pair
 
 
-def _candidates(bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
-    runs = Counter(name for run in (*bad, *good) for name in run.before)
-    names = [
-        name for name in sorted(runs) if is_plain(name) and may_be_written(name, is_offered=False, runs=runs[name])
-    ]
-    counts = {name: [sum(call.name == name for call in run.trajectory.calls) for run in good] for name in names}
-    for name in names:
-        befores = [run.before[name] for run in good if name in run.before]
-        for other in sorted(frozenset.intersection(*befores) & set(names)) if befores else ():
-            rule: Written = {"before": name, "call": other}
-            yield _rule(
-                name, "before", f"`{name}` without `{other}` before it", {"evaluator": "order_rules", "rules": [rule]}
-            )
-        most = max(counts[name], default=0)
-        if most:
-            limit: Written = {"at_most": most, "call": name}
-            yield _rule(
-                name, "at_most", f"`{name}` more than {most} times", {"evaluator": "order_rules", "rules": [limit]}
-            )
+class _Trials:
+    """Learns rules from runs, and tries their criteria on runs."""
+
+    def __init__(self, marked: Sequence[_Run], others: Sequence[_Run], kinds: ToolKinds) -> None:
+        self._others, self._kinds = others, kinds
+        # With limits of 0 the parts of its outcome are the figures themselves.
+        limits = make_evaluator("budget", {"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
+        self._budget = cast("Evaluator", limits)
+        self._scorers: dict[str, Scorer | None] = {}
+        self._keys: dict[str, _Subject] = {}
+        self._definitions: dict[str, str] = {}
+        # The conversations that have a name, or a label at a place.
+        self._sources: defaultdict[_Subject, set[str]] = defaultdict(set)
+        called = Counter(name for run in marked for name in {call.name for call in run.trajectory.calls})
+        for run in (*marked, *others):
+            for tool in run.trajectory.tools_offered or ():
+                if tool.name in called and tool.name not in self._definitions:
+                    text = f"{tool.description or ''} {json.dumps(tool.parameters, ensure_ascii=False)}"
+                    self._definitions[tool.name] = text[:_MAX_TEXT]
+        offered = self._definitions.keys()
+        known = [
+            one for one in called.most_common() if may_be_written(one[0], is_offered=one[0] in offered, runs=one[1])
+        ]
+        self._tools = frozenset([name for name, _ in known if is_plain(name)][:_MAX_TOOLS])
+        for run in (*marked, *others):
+            for call in run.trajectory.calls[:_MAX_CALLS]:
+                for path, leaf in _places(readable_arguments(call) or {}) if call.name in self._tools else ():
+                    self._sources[call.name, path].add(run.source)
+                    if isinstance(leaf, str) and form_of(leaf) == "label":
+                        self._sources[call.name, path, leaf].add(run.source)
+        for run in marked:
+            self._note_calls(run)
+            self._note_origins(run)
+        services = {run.trajectory.service or "" for run in marked}
+        is_one = len(services) == 1 and is_plain("".join(services))
+        has_conversations = any(run.trajectory.scope == "conversation" for run in marked)
+        # The same lines for all criteria.
+        self._common = [f"when: {{service: {yaml_key(name)}}}" for name in services if is_one]
+        self._common += ["scope: conversation"] if has_conversations else []
+
+    def _is_public(self, tool: str, *names: str) -> bool:
+        """Return whether a path or a label may be written: many conversations have it, or the definition spells it."""
+        definition = self._definitions.get(tool, "")
+        are_declared = all(is_declared(word, definition) for word in re.findall(r"[\w-]+", " ".join(names)))
+        return are_declared or len(self._sources[tool, *names]) >= MIN_SOURCES
+
+    def _label(self, tool: str, argument: str, value: Json) -> Collection[str]:
+        """Write a truth value or a public label."""
+        if isinstance(value, bool):
+            return (json.dumps(value),)
+        if not isinstance(value, str) or form_of(value) != "label" or is_personal(argument) or is_id_name(argument):
+            return ()
+        return (value,) if self._is_public(tool, argument, value) else ()
+
+    def _note_calls(self, run: _Run) -> None:
+        """Note the order of tools, names and labels of arguments, failures, repeats and figures."""
+        calls = [call for call in run.trajectory.calls[:_MAX_CALLS] if call.name in self._tools]
+        called, began, ended = dict[str, int](), dict[str, int](), dict[str, int]()
+        for call in calls:
+            called.setdefault(call.name, call.turn)
+            if has_taken_effect(call):
+                began.setdefault(call.name, call.turn)
+                ended[call.name] = call.turn
+            if call.has_failed or error_in(call) is not None:
+                run.meet(("failed",), {call.name})
+            arguments = readable_arguments(call)
+            if arguments is None or len(list(islice(leaves(arguments), _MAX_VALUES))) == _MAX_VALUES:
+                continue
+            run.arguments += [] if call.has_failed else [(call.name, arguments)]
+            given = {name for name in arguments if _KEY.fullmatch(name) and self._is_public(call.name, name)}
+            run.hold(("without", call.name), given)
+            run.meet(("with", call.name), given)
+            for name in given:
+                run.meet(("value", call.name, name), self._label(call.name, name, arguments[name]))
+        run.hold(("unused",), called)
+        run.meet(("used",), called)
+        for name, turn in called.items():
+            run.hold(("before", name), {other for other in began if began[other] < turn and other != name})
+            of_tool = [call.has_failed for call in calls if call.name == name]
+            run.figures["calls", name], run.figures["errors", name] = len(of_tool), sum(of_tool)
+        for name, turn in ended.items():
+            run.hold(("after", name), {other for other in ended if ended[other] > turn})
+        for evaluation in self._budget.evaluate(run.trajectory, None):
+            if evaluation is not None and isinstance(outcome := evaluation[1], Scored):
+                parts = ((name, outcome.parts.get(part)) for name, part in FIGURES.items())
+                run.figures |= {("length", "", name): figure for name, figure in parts if figure is not None}
+
+    def _note_origins(self, run: _Run) -> None:
+        """Note for each place in arguments the tools with earlier results that held all values there."""
+        calls = [call for call in run.trajectory.calls[:_MAX_CALLS] if call.name in self._tools]
+        turns = [call.turn + 1 if call.result_turn is None else call.result_turn for call in calls]
+        results = deque(sorted(zip(turns, calls, strict=True), key=itemgetter(0)))
+        seen: defaultdict[tuple[str | int | float, ...], set[str]] = defaultdict(set)
+        texts: list[tuple[str, str]] = []
+        for call in calls:
+            while results and results[0][0] <= call.turn:
+                source = results.popleft()[1]
+                value = recorded_result(source)
+                if isinstance(value, NotEvaluated) or not has_taken_effect(source):
+                    continue
+                for part in result_parts(value):
+                    texts += [(source.name, part[:_MAX_TEXT])] if isinstance(part, str) else []
+                    for _, leaf in _places(part):
+                        seen[tuple(tagged(leaf))].add(source.name)
+            for path, leaf in _places(readable_arguments(call) or {}):
+                if leaf is not None and not isinstance(leaf, bool) and self._is_public(call.name, path):
+                    word, subject = written(leaf), ("from", call.name, path)
+                    in_texts = {name for name, text in texts if word and word in text}
+                    run.hold(subject, seen[tuple(tagged(leaf))] | in_texts)
+                    run.values[subject].add(hash(leaf))
+
+    def failing(self, rule: _Rule, runs: Iterable[_Run]) -> list[_Run]:
+        """Return the runs that break a rule."""
+        return [run for run in runs if self._outcome(rule, run)]
+
+    def _outcome(self, rule: _Rule, run: _Run) -> bool | None:
+        if rule.text not in run.outcomes:
+            if rule.text not in self._scorers:
+                node = parse_yaml(rule.text, rule.name, {}).items()[0]
+                try:
+                    self._scorers[rule.text] = Scorer([make_criterion(read_criterion(node))], self._kinds)
+                except ConfigError:
+                    # Limits and schemas can be larger than a criterion may be.
+                    self._scorers[rule.text] = None
+            scorer = self._scorers[rule.text]
+            words = {outcome_word(one.outcome) for one in (scorer.score(run.trajectory) if scorer else ())}
+            run.outcomes[rule.text] = True if "fail" in words else False if "pass" in words else None
+        return run.outcomes[rule.text]
+
+    def learned(self, bad: Sequence[_Run], good: Sequence[_Run]) -> list[_Rule]:
+        """Return the rules that some bad runs break and no good one, the best first."""
+        rules: list[_Rule] = []
+        for rule in islice(self._candidates(bad, good), _MAX_RULES):
+            rule.found = frozenset(self.failing(rule, bad))
+            if rule.found and not any(self._outcome(rule, run) for run in good):
+                rule.judged = frozenset(run for run in bad if self._outcome(rule, run) is not None)
+                rule.kept = sum(self._outcome(rule, run) is False for run in good)
+                # Unmarked runs break a rule about as often as marked ones, or less often.
+                expected = len(self._others) * (len(rule.found) + 1) / (len(bad) + len(good) + 1)
+                if rule.kept and len(self.failing(rule, self._others)) <= expected + 2 * expected**0.5:
+                    rules.append(rule)
+        return sorted(rules, key=lambda one: (one.luck(frozenset(bad)), one.rank, one.key))
+
+    def _rule(self, key: _Subject, *more: str) -> _Rule:
+        """Write a rule as a criterion with a name of its own; `more` are limits and schemas."""
+        kind, tool, *names = key
+        rank, sentence, template = _KINDS[kind]
+        if kind == "from":
+            more = (yaml_key(f"{json.dumps([tool]) if '.' in tool else tool}.{names[0]}"),)
+        slugs = [re.sub("[^a-z0-9_]+", "-", part.lower()).strip("-")[:20] for part in (tool or "run", kind, *names)]
+        name = full = ".".join(("learned", *slugs))[:56]
+        while self._keys.setdefault(name, key) != key:
+            name = f"{full}-{len(self._keys)}"
+        for place, word in enumerate((tool, *names, *more)):
+            is_written = place > len(names) or word in ("true", "false")
+            sentence = sentence.replace(f"{{{place}}}", word)
+            template = template.replace(f"{{{place}}}", word if is_written else yaml_key(word))
+        lines = (f"- name: {name}", "enforce: shadow", *self._common, *f"evaluator: {template}".split("\n"))
+        return _Rule(key=key, rank=rank, sentence=sentence, name=name, text="\n  ".join(lines) + "\n")
+
+    def _candidates(self, bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
+        """Yield rules that good runs keep by their features, first those that most bad ones break."""
+        found: list[tuple[int, _Rule]] = []
+        for subject in dict.fromkeys(subject for run in bad for subject in run.always):
+            kept = [run for run in good if subject in run.always and run.is_whole]
+            # A single value is in some result by chance.
+            distinct = set[int]().union(*(run.values[subject] for run in kept))
+            if kept and (subject[0] != "from" or len(distinct) >= min(MIN_SOURCES, max(2, len(kept)))):
+                usual = kept[0].always[subject].intersection(*(run.always[subject] for run in kept))
+                broken = Counter(one for run in bad for one in usual - run.always.get(subject, usual))
+                found += [(runs, self._rule((*subject, one))) for one, runs in broken.most_common(_MAX_ALIKE)]
+        for subject in dict.fromkeys(subject for run in bad for subject in run.ever):
+            usual = frozenset[str]().union(*(run.ever.get(subject, ()) for run in good))
+            broken = Counter(one for run in bad for one in run.ever.get(subject, usual) - usual)
+            found += [(runs, self._rule((*subject, one))) for one, runs in broken.most_common(_MAX_ALIKE)]
+        for subject in dict.fromkeys(subject for run in bad for subject in run.figures):
+            most = max((run.figures[subject] for run in good if subject in run.figures), default=None)
+            figures = [run.figures.get(subject, 0) for run in bad]
+            if most is not None and (above := [one for one in figures if one > most * _MARGIN]):
+                limit = (most + min(above)) / 2
+                written_limit = f"{outwards(limit, up=True):g}s" if subject[-1] == "duration" else f"{int(limit)}"
+                found.append((len(above), self._rule(subject, written_limit)))
+        yield from (rule for _, rule in sorted(found, key=lambda one: (-one[0], one[1].rank, one[1].key)))
+        nodes: defaultdict[str, ArgumentNode] = defaultdict(ArgumentNode)
+        for number, run in enumerate(good):
+            for tool, arguments in run.arguments:
+                nodes[tool].add(arguments, run=number, source=run.source)
+        for tool in sorted({subject[1] for run in bad for subject in run.always if subject[0] == "before"}):
+            if self._kinds.writes(tool):
+                yield self._rule(("unconfirmed", tool))
+            schemas = nodes[tool].of_members(_REQUIREMENTS, self._definitions.get(tool, "")).get("properties")
+            for argument, schema in schemas.items() if isinstance(schemas, Mapping) else ():
+                yield self._rule(("argument", tool, argument), json.dumps(schema, default=attrgetter("value")))
 
 
-def _rule(tool: str, kind: str, sentence: str, parameters: Mapping[str, Written]) -> _Rule:
-    name = f"learned.{re.sub('[^a-z0-9_]+', '-', tool.lower())[:40]}.{kind}"
-    text = yaml_text({"criteria": [{"name": name, "enforce": "shadow", **parameters}]})
-    return _Rule(name, sentence, dedent(text.partition("\n")[2]))
-
-
-def _fails(text: str, runs: Sequence[_Run], kinds: ToolKinds) -> list[bool]:
-    scorer: Scorer | None = None
-    for run in runs:
-        if text not in run.judged:
-            if scorer is None:
-                node = parse_yaml(text, "learned", {}).items()[0]
-                scorer = Scorer([make_criterion(read_criterion(node))], kinds)
-            results = scorer.score(run.trajectory)
-            run.judged[text] = any(outcome_word(one.outcome) == "fail" for one in results)
-    return [run.judged[text] for run in runs]
+def _places(value: Json) -> Iterator[tuple[str, Leaf]]:
+    """Yield single values with their paths, as far as these have usual names."""
+    stack, left = [("", value)], _MAX_VALUES
+    while stack and left:
+        path, node = stack.pop()
+        left -= 1
+        if isinstance(node, dict) and len(path) < _LONGEST:
+            members = islice(node.items(), _MAX_VALUES)
+            stack += [(f"{path}.{key}" if path else key, one) for key, one in members if _KEY.fullmatch(key)]
+        elif isinstance(node, list) and len(path) < _LONGEST:
+            stack += [(f"{path}[*]", one) for one in node[:_MAX_VALUES]]
+        elif not isinstance(node, dict | list):
+            yield path, node

@@ -18,7 +18,7 @@ from toolgauge.export.results import EmitSettings
 from toolgauge.export.tail_sampling import Keepers
 from toolgauge.judge.inquiry import DisabledJudges
 from toolgauge.model.delivery import Outbox, Outgoing, Signal
-from toolgauge.model.feedback import FeedbackSink
+from toolgauge.model.feedback import Feedback, FeedbackSink
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
@@ -105,12 +105,14 @@ def make_pipeline(
     is_divided: bool = False,
     keepers: Keepers | None = None,
     on_notices: Callable[[Sequence[Notice]], None] = ignore,
+    on_feedback: Callable[[Feedback], None] = ignore,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
     Spans are read for `attributes` as well. Runs that began before
     `live_since_ns`, and conversations where it `is_divided`, may have been received in part by another process.
     """
     late, scorer = config.assemble.late_memory, _scorer(config, criteria, metrics, around, on_unmatched)
+    agreement = FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry), on_feedback)
     recognizer = make_recognizer(_dialects(config), metrics, scorer.wanted.union(attributes))
     reader = Reader(_decoder(recognizer, config.metrics.resource_attributes), recognizer)
     parts = Parts(
@@ -138,7 +140,7 @@ def make_pipeline(
         on_split=on_split,
         keepers=keepers or Keepers(),
         on_notices=on_notices,
-        feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry)),
+        feedback=feedback or agreement,
     )
     return Pipeline(parts)
 

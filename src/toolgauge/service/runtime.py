@@ -256,6 +256,10 @@ class Runtime(ABC):
         """Give back memory soon."""
 
     @abstractmethod
+    def put_own(self, outgoing: Outgoing) -> None:
+        """Have a request of our own sent that belongs to no trajectory; count it without room."""
+
+    @abstractmethod
     def put(self, outgoing: Outgoing) -> bool:
         """Have metrics sent; False without room."""
 

@@ -71,11 +71,11 @@ def with_arguments(run: Scorecard, arguments: dict[str, Json]) -> Scorecard:
 
 def test_the_oldest_verdicts_of_others_give_way_first():
     verdicts = RunVerdicts(max_verdicts=3)
-    for number, source in enumerate(("web view", "thumbs", "mark", "thumbs", "thumbs")):
+    for number, source in enumerate(("web view", "thumbs", "toolgauge.mark", "thumbs", "thumbs")):
         verdicts.give(numbered(number, source), None)
     assert [(int(one.id, 16), one.source) for one in verdicts.newest()] == [
         (4, "thumbs"),
-        (2, "mark"),
+        (2, "toolgauge.mark"),
         (0, "web view"),
     ]
     verdicts.give(numbered(5), None)
@@ -165,11 +165,11 @@ def test_a_verdict_on_a_conversation_is_on_all_of_its_runs(runs: list[Scorecard]
     verdicts = RunVerdicts()
     verdicts.hear(Feedback(name="thumbs", passed=False, conversation_id="c-1", explanation="late"))
     assert verdicts.settle([], 5) == []
-    assert verdicts.waiting == 1
+    assert len(verdicts.heard) == 1
     verdicts.settle([one, two], 6)
     assert {each.id for each in verdicts.newest()} == {one.trajectory.trace_id, two.trajectory.trace_id}
     assert {(each.is_good, each.reason, each.source) for each in verdicts.newest()} == {(False, "late", "thumbs")}
-    assert verdicts.waiting == 0
+    assert len(verdicts.heard) == 0
 
 
 def test_verdicts_on_unknown_runs_wait_in_a_bounded_number():
@@ -178,7 +178,7 @@ def test_verdicts_on_unknown_runs_wait_in_a_bounded_number():
         verdicts.hear(Feedback(name="thumbs", passed=True, trace_id=f"{number:032x}"))
     verdicts.hear(Feedback(name="thumbs", passed=True, conversation_id="x" * 10_000))
     verdicts.hear(Feedback(name="stars", passed=None, value=4.0, trace_id="1" * 32))
-    assert (verdicts.waiting, verdicts.unmatched) == (10, 16)
+    assert (len(verdicts.heard), verdicts.unmatched) == (10, 16)
 
 
 def test_a_reason_is_one_short_line():

@@ -13,8 +13,12 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+import toolgauge as toolgauge_api
+from tests.backends.test_recovery import Phoenix
+from tests.http_server import answering
+from tests.mcp_server.support import client, error_of, text_of
 from tests.wire.destination import attributes, receiving
-from tests.wire.support import Toolgauge, get, recorded, serving, to_grpc, until
+from tests.wire.support import Toolgauge, free_port, get, recorded, serving, to_grpc, until
 from tests.wire.test_journal_restart import kill, state
 from tests.wire.test_web_view import trace_links, web_port
 
@@ -168,10 +172,66 @@ def test_verdicts_of_others_arrive_before_or_after_the_run_and_give_way_to_a_per
         assert post(port, {"id": run, "verdict": "bad"})[0] == 204
         toolgauge.send(by_others(run, "good", "thumbs"), "http", path="/v1/logs")
         toolgauge.send(
-            by_others(run, "good", "verdict", **{"toolgauge.verdict.source": "mark"}), "http", path="/v1/logs"
+            by_others(run, "good", "verdict", **{"toolgauge.verdict.source": "toolgauge.mark"}), "http", path="/v1/logs"
         )
-        until(lambda: verdicts(port) == [[run, "good", "", "mark"]], "a mark, which is a person's")
+        until(lambda: verdicts(port) == [[run, "good", "", "toolgauge.mark"]], "a mark, which is a person's")
         assert toolgauge.total("toolgauge_web_verdicts_total") == 4
         kill(toolgauge)
     with serving(tmp_path, f"workers={workers}", state(tmp_path)) as toolgauge:
-        assert verdicts(web_port(toolgauge)) == [[run, "good", "", "mark"]]
+        assert verdicts(web_port(toolgauge)) == [[run, "good", "", "toolgauge.mark"]]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_verdicts_of_people_are_scores_by_a_human_in_the_backend(
+    tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+):
+    Phoenix.taken, Phoenix.status = [], 200
+    with (
+        answering(Phoenix) as url,
+        serving(tmp_path, f"workers={workers}", f"exporters.phoenix.endpoint={url}", state(tmp_path)) as toolgauge,
+    ):
+        port, run = shown_run(toolgauge)
+
+        def by_people() -> list[tuple[object, object]]:
+            scores = [one for one in Phoenix.taken if one["annotator_kind"] == "HUMAN"]
+            assert {(one["name"], one["identifier"]) for one in scores} <= {("verdict", "toolgauge:verdict")}
+            return [(one["result"]["score"], one["result"]["explanation"]) for one in scores]
+
+        assert post(port, {"id": run, "verdict": "bad", "reason": "wrong city"})[0] == 204
+        until(lambda: by_people() == [(0.0, "wrong city")], "the score")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{toolgauge.http_port}/")
+        toolgauge_api.mark(run.upper(), "good", "the city is right\ud800")
+        until(lambda: by_people() == [(0.0, "wrong city"), (1.0, "the city is right\ufffd")], "the score of the mark")
+        assert verdicts(port) == [[run, "good", "the city is right\ufffd", "toolgauge.mark"]]
+        assert post(port, {"id": run, "verdict": "none"})[0] == 204
+        assert verdicts(port) == []
+
+
+def test_a_mark_that_nobody_takes_is_an_error_and_a_token_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run, port = 32 * "a", free_port()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", f"http://127.0.0.1:{port}/v1/logs")
+    with pytest.raises(toolgauge_api.ToolgaugeError, match=r"nobody took the verdict: cannot reach"):
+        toolgauge_api.mark(run, "bad")
+    for asked, word in (("a1", "bad"), (32 * "0", "bad"), (run, "so-so")):
+        with pytest.raises(toolgauge_api.ConfigError):
+            toolgauge_api.mark(asked, word)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(toolgauge_api.ConfigError, match="must be a URL"):
+        toolgauge_api.mark(run, "bad", endpoint="localhost:4318")
+    with serving(tmp_path, "receivers.otlp.protocols.http.auth.token=t0ken") as toolgauge:
+        url = f"http://127.0.0.1:{toolgauge.http_port}"
+        with pytest.raises(toolgauge_api.ToolgaugeError, match="HTTP status 401"):
+            toolgauge_api.mark(run, "bad", endpoint=url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20t0ken")
+        toolgauge_api.mark(run, "bad", endpoint=url)
+
+
+async def test_a_coding_agent_marks_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with serving(tmp_path) as toolgauge:
+        port, run = shown_run(toolgauge)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{toolgauge.http_port}")
+        async with client(tmp_path) as asked:
+            answer = await asked.call_tool("mark_run", {"trace": run, "verdict": "bad", "why": "wrong city"})
+            wrong = await asked.call_tool("mark_run", {"trace": "a1", "verdict": "bad"})
+        assert text_of(answer) == f"trace {run} is marked bad"
+        assert "error: a trace id has 32 hexadecimal digits" in error_of(wrong)
+        until(lambda: verdicts(port) == [[run, "bad", "wrong city", "toolgauge.mark"]], "the mark")

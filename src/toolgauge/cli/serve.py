@@ -19,7 +19,7 @@ from toolgauge.config.model import Config
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.pipeline.stages import ObservedSink, ignore
+from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.streams import is_terminal
 from toolgauge.score.criterion import Criterion
@@ -130,17 +130,13 @@ async def _serve(
     if number_of_workers(config) == 1:
         take_over_journals(config.state)
         service = alone = Service(
-            config,
-            criteria,
-            observing=(lambda sink: ObservedSink(sink, *shows)) if shows else None,
-            on_feedback=ignore if view is None else view.hear,
-            is_live=True,
+            config, criteria, observing=(lambda sink: ObservedSink(sink, *shows)) if shows else None, is_live=True
         )
         reloader = Reloader(alone, config, criteria, load=load, adopt_view=adopt, files=files)
         keeps, is_leaf = alone.journal is not None, not alone.outbox.destinations
     else:
         keeps, is_leaf = False, not destination_names(config)
-        service = front = Front(config, criteria, config_options, viewers=_viewers(config, lines, view, shows))
+        service = front = Front(config, criteria, config_options, viewers=_viewers(config, lines, shows))
         reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
     service.give_back = () if view is None else (view.shed,)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
@@ -203,9 +199,7 @@ def _web_view(config: Config, criteria: Sequence[Criterion], lines: LiveLines | 
     return view
 
 
-def _viewers(
-    config: Config, lines: LiveLines | None, view: WebView | None, shows: Sequence[Callable[[Scorecard], None]]
-) -> Viewers:
+def _viewers(config: Config, lines: LiveLines | None, shows: Sequence[Callable[[Scorecard], None]]) -> Viewers:
     """Have workers hand over as many scorecards as pages keep and lines show."""
     at_once, workers = 0 if lines is None else LINES_PER_SECOND, number_of_workers(config)
     return Viewers(
@@ -213,7 +207,6 @@ def _viewers(
         shown=at_once if config.web is None else max(at_once, config.web.max_trajectories // workers),
         shown_per_second=max(1, ADMITTED_PER_SECOND // workers),
         count=None if lines is None else lines.count,
-        hear=ignore if view is None else view.hear,
     )
 
 

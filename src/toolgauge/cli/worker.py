@@ -82,14 +82,9 @@ async def _work(
         observer = WorkerObserver(link.send_observed)
         link.flush_observations = observer.flush
         service = Service(
-            config,
-            criteria,
-            observing=observer.observe,
-            on_notices=observer.notify,
-            on_feedback=observer.hear,
-            is_live=True,
-            link=link,
+            config, criteria, observing=observer.observe, on_notices=observer.notify, is_live=True, link=link
         )
+        service.on_feedback = observer.hear
         observer.start(service.metrics, service.worker)
         service.metrics.log_dropped.observe = lambda: {(): log.dropped}
         reloader = WorkerReloader(

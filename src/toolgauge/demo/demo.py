@@ -37,7 +37,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Reason, Result, Scorecard, outcome_word
 from toolgauge.net.listen import check_endpoints
 from toolgauge.otlp.envelope import count_items
-from toolgauge.pipeline.stages import ObservedSink, ignore
+from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.report.explanations import brief_reason, failures
@@ -188,8 +188,7 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None)
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
 
     shows = [seen.append] if view is None else [seen.append, view.show]
-    on_feedback = ignore if view is None else view.hear
-    return Service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows), on_feedback=on_feedback)
+    return Service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,8 @@ class DiagnoseRecording(_AboutRecording):
 
 
 class MarkRun(_Question):
-    """Give a person's verdict on a run to a running toolgauge, which keeps it and sends it on. Only when the person says
-    so: give their verdict in their words, never your own.
+    """Give a person's verdict on a run to a running toolgauge, which keeps it and sends it on. Only where a person asks
+    for it: the verdict and the reason are theirs, never your own.
     """
 
     trace: _Text = Field(description="The whole trace id of the run: 32 hexadecimal digits.")

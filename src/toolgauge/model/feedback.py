@@ -9,7 +9,7 @@ from toolgauge.model.outcomes import Scorecard
 # The name of people's verdicts, and where they were given; a reason is cut to so many characters.
 VERDICT_NAME: Final = "verdict"
 IN_WEB_VIEW: Final = "web view"
-BY_MARK: Final = "mark"
+BY_MARK: Final = "toolgauge.mark"
 MAX_REASON = 200
 # Begins the identifier of each evaluation that a toolgauge wrote in OpenInference's words.
 OWN_IDENTIFIER = "toolgauge:"

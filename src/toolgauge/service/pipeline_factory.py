@@ -112,7 +112,6 @@ def make_pipeline(
     `live_since_ns`, and conversations where it `is_divided`, may have been received in part by another process.
     """
     late, scorer = config.assemble.late_memory, _scorer(config, criteria, metrics, around, on_unmatched)
-    agreement = FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry), on_feedback)
     recognizer = make_recognizer(_dialects(config), metrics, scorer.wanted.union(attributes))
     reader = Reader(_decoder(recognizer, config.metrics.resource_attributes), recognizer)
     parts = Parts(
@@ -140,7 +139,7 @@ def make_pipeline(
         on_split=on_split,
         keepers=keepers or Keepers(),
         on_notices=on_notices,
-        feedback=feedback or agreement,
+        feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry), on_feedback),
     )
     return Pipeline(parts)
 

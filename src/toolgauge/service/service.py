@@ -19,7 +19,6 @@ from toolgauge.export.destination import Undelivered
 from toolgauge.export.recording_file import RecordingFile
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import ConfigError, DecodeError, StateError
-from toolgauge.model.feedback import Feedback
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
 from toolgauge.model.ports import MessageReceiver
@@ -137,7 +136,6 @@ class Service(Runtime):
         *,
         observing: Callable[[ScorecardSink], ScorecardSink] | None = None,
         on_notices: Callable[[Sequence[Notice]], None] | None = None,
-        on_feedback: Callable[[Feedback], None] = ignore,
         is_live: bool = False,
         link: WorkerLink | None = None,
         recording: RecordingFile | None = None,
@@ -184,7 +182,7 @@ class Service(Runtime):
             is_divided=link is not None or config.receivers.kafka is not None,
             # The front announces the failed runs of its workers.
             on_notices=on_notices or self.notifier.add,
-            on_feedback=on_feedback,
+            on_feedback=self.hear,
         )
         self._receive(config, offsets, on_accepted)
 

@@ -40,7 +40,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class RunVerdict(Struct, frozen=True, kw_only=True):
-    """A verdict on a run, by the id of its page. `source` is `web view`, `mark`, or the name of an evaluation."""
+    """A verdict on a run, by the id of its page. `source` is `web view`, `toolgauge.mark`, or the name of an evaluation."""
 
     id: str
     trace_id: str | None
@@ -97,15 +97,10 @@ class RunVerdicts:
         # The verdict that was given last is the last.
         self._kept: dict[str, _Kept] = {}
         self._lock = Lock()
-        # Verdicts of others that wait for their runs, and the number of those that no longer do.
-        self._heard = deque[Feedback](maxlen=max_verdicts)
+        # Verdicts that wait for their runs, and the number of those that no longer do.
+        self.heard = deque[Feedback](maxlen=max_verdicts)
         self.unmatched = 0
         self.changes = 0
-
-    @property
-    def waiting(self) -> int:
-        """The number of verdicts that wait for their runs."""
-        return len(self._heard)
 
     def restore(self, store: StateStore | None) -> None:
         """Read the verdicts of earlier processes, and save in this store from here on."""
@@ -150,20 +145,20 @@ class RunVerdicts:
         if feedback.passed is None or feedback.source == IN_WEB_VIEW:
             return
         is_long = len(feedback.conversation_id or "") > _MAX_CONVERSATION
-        self.unmatched += is_long or self.waiting == self._max_verdicts
+        self.unmatched += is_long or len(self.heard) == self._max_verdicts
         if not is_long:
-            self._heard.append(feedback)
+            self.heard.append(feedback)
 
     def settle(self, runs: Sequence[Scorecard], now_ns: int) -> list[tuple[RunVerdict, Scorecard]]:
-        """Give the verdicts that were heard on these runs; return them. Raise `StateError` where one cannot be saved."""
+        """Give the verdicts that were heard on these runs, while they can be saved; return them."""
         given: list[tuple[RunVerdict, Scorecard]] = []
         on_runs: dict[tuple[str | None, str | None], list[Scorecard]] = {}
-        for one in runs if self._heard else ():
+        for one in runs if self.heard else ():
             run = one.trajectory
             for key in ((run.trace_id if run.scope == "trace" else None, None), (None, run.conversation_id)):
                 on_runs.setdefault(key, []).append(one)
-        for _ in range(len(self._heard)):
-            feedback = self._heard.popleft()
+        for _ in range(len(self.heard)):
+            feedback = self.heard.popleft()
             meant = on_runs.get((feedback.trace_id, feedback.conversation_id))
             if meant is None:
                 self.hear(feedback)
@@ -172,7 +167,7 @@ class RunVerdicts:
                     one.trajectory,
                     is_good=feedback.passed is True,
                     reason=plain_reason(feedback.explanation),
-                    source=feedback.source or feedback.name,
+                    source=BY_MARK if feedback.source == BY_MARK else feedback.name,
                     given_ns=now_ns,
                 )
                 if not _counts(verdict, self.find(verdict.id)):
@@ -180,8 +175,9 @@ class RunVerdicts:
                 try:
                     self.give(verdict, one)
                 except StateError:
+                    # The journal is in the same file, and logs it.
                     self.hear(feedback)
-                    raise
+                    return given
                 given.append((verdict, one))
         return given
 
@@ -215,7 +211,8 @@ class RunVerdicts:
         for one in self.newest():
             given = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.given_ns // 1_000_000_000))
             cells = (one.trace_id or "", one.conversation_id or "", "good" if one.is_good else "bad", one.reason)
-            writer.writerow([_harmless(cell) for cell in (*cells, one.source, given)])
+            cells = (*cells, one.source, given)
+            writer.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
         return out.getvalue()
 
     def _save(self, kept: dict[str, _Kept]) -> None:
@@ -261,10 +258,6 @@ def _counts(verdict: RunVerdict, before: RunVerdict | None) -> bool:
 
 def _checksum(written: bytes, saved: bytes | None) -> int:
     return zlib.crc32(saved or b"", zlib.crc32(written))
-
-
-def _harmless(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 _Part: TypeAlias = (

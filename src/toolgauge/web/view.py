@@ -6,7 +6,6 @@ must be ours, and pages of other origins get nothing and change nothing: argumen
 
 import asyncio
 import gzip
-import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -54,7 +53,6 @@ from toolgauge.web.trajectory_pages import agents, agents_json, overview, trajec
 from toolgauge.web.trajectory_store import TrajectoryStore, trajectory_id
 from toolgauge.web.verdict_store import RunVerdict, plain_reason
 
-_LOG = logging.getLogger("toolgauge")
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -272,7 +270,6 @@ class WebView:
         self._shown = PageContent(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
         if catalogue is not None:
             self._shown.catalogue = catalogue
-        self.hear = self._shown.verdicts.hear
         self._endpoint: WebEndpoint | None = None
         self._settling: asyncio.Task[None] | None = None
         # By outcome and source.
@@ -331,6 +328,7 @@ class WebView:
             changes = shown.store.changes, shown.verdicts.changes
             return phase, id(shown.writing), changes, alarms, active, figures
 
+        service.on_feedback = shown.verdicts.hear
         await beside(lambda: shown.verdicts.restore(service.store), "verdicts")
         routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
         actions: dict[str, Action] = {"/verdicts": partial(self._give, service)}
@@ -354,7 +352,7 @@ class WebView:
         registry.counter(
             "toolgauge.web.verdicts",
             "{verdict}",
-            "Verdicts on runs of the web view: given in it (`web view`), by `mark`, or by others. `unmatched`: the web view "
+            "Verdicts on runs of the web view: given in it (`web view`), by `toolgauge.mark`, or by others. `unmatched`: the web view "
             "showed no such run, and later verdicts took its place.",
             ("toolgauge.outcome", "toolgauge.verdict.source"),
         ).observe = lambda: {**self._given, ("unmatched", "other"): shown.verdicts.unmatched}
@@ -389,24 +387,14 @@ class WebView:
 
     async def _settle_regularly(self, service: Runtime) -> None:
         """Give the verdicts that arrived from elsewhere; send people's to the backends."""
-        verdicts, faults, is_failing = self._shown.verdicts, Faults(service.metrics), False
+        verdicts, faults = self._shown.verdicts, Faults(service.metrics)
         while True:
             await asyncio.sleep(_SETTLE_EVERY_S)
-            if not verdicts.waiting:
-                continue
             with faults.survived():
-                try:
-                    found = await beside(
-                        lambda: verdicts.settle(self._shown.store.newest(), service.clock()), "verdicts"
-                    )
-                except StateError as error:
-                    if not is_failing:
-                        _LOG.error("verdicts cannot be kept, which is tried again: %s", error)
-                    is_failing = True
-                    continue
-                is_failing = False
-                for verdict, run in found:
-                    self._send(service, verdict, run if verdict.is_own else None)
+                if verdicts.heard:
+                    settle = partial(verdicts.settle, self._shown.store.newest(), service.clock())
+                    for verdict, run in await beside(settle, "verdicts"):
+                        self._send(service, verdict, run if verdict.is_own else None)
 
     def _send(self, service: Runtime, verdict: RunVerdict, run: Scorecard | None) -> None:
         """Count a verdict, and send one on a known run to the backends as a score by a person."""

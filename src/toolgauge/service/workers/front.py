@@ -170,6 +170,7 @@ class Front(Runtime):
             watcher=watcher,
             on_regressions=ignore if self.watching is None else self.watching.regressed,
             on_notices=self.notifier.add,
+            on_feedback=self.hear,
             viewers=viewers,
             metrics=self.metrics,
             clock=clock,

@@ -73,13 +73,12 @@ def trajectories_of(message: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Viewers:
-    """Viewers of whole scorecards, called on the observing thread; `count` gets the counts of scorecards not shown, `hear` verdicts."""
+    """Viewers of whole scorecards, called on the observing thread; `count` gets the counts of scorecards not shown."""
 
     show: Sequence[Callable[[Scorecard], None]] = ()
     shown: int = 0
     shown_per_second: int = 0
     count: Callable[[ResultCounts], None] | None = None
-    hear: Callable[[Feedback], None] = ignore
 
 
 class Observations:
@@ -91,6 +90,7 @@ class Observations:
         watcher: Watcher | None,
         on_regressions: Callable[[Sequence[Regression]], None],
         on_notices: Callable[[Sequence[Notice]], None],
+        on_feedback: Callable[[Feedback], None] = ignore,
         viewers: Viewers,
         metrics: SelfMetrics,
         clock: Callable[[], int],
@@ -98,6 +98,7 @@ class Observations:
         self._watcher = watcher
         self._on_regressions = on_regressions
         self._on_notices = on_notices
+        self._on_feedback = on_feedback
         self._viewers = viewers
         self._clock = clock
         self._faults = Faults(metrics)
@@ -187,7 +188,7 @@ class Observations:
         if self._viewers.count is not None:
             self._viewers.count(observed.counts)
         for feedback in observed.feedback:
-            self._viewers.hear(feedback)
+            self._on_feedback(feedback)
 
     def shed(self) -> None:
         """Have memory given back soon. Any thread may call."""

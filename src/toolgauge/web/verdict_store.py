@@ -97,7 +97,7 @@ class RunVerdicts:
         # The verdict that was given last is the last.
         self._kept: dict[str, _Kept] = {}
         self._lock = Lock()
-        # Verdicts that wait for their runs, and the number of those that no longer do.
+        # Verdicts that wait for their runs, and the number of others, which found no room.
         self.heard = deque[Feedback](maxlen=max_verdicts)
         self.unmatched = 0
         self.changes = 0

@@ -169,7 +169,7 @@ class WebEndpoint(HttpEndpoint):
         return response
 
     async def _act(self, request: web.BaseRequest, action: Action) -> web.Response:
-        """Do what a form asks for; browsers go on to a page, and programs get an empty answer."""
+        """Do what a form asks for; browsers get a redirect to a page, programs an empty answer."""
         with self._faults.survived():
             try:
                 self._check_origin(request.headers)

@@ -26,6 +26,7 @@ _MODULES = {
     "Trajectory": "toolgauge.model.trajectory",
     "check": "toolgauge.api.check",
     "evaluators": "toolgauge",
+    "mark": "toolgauge.api.mark",
 }
 
 # Earlier names.

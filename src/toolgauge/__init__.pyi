@@ -3,6 +3,7 @@ from toolgauge.api.check import check as check
 from toolgauge.api.evaluation import CriterionResult as CriterionResult
 from toolgauge.api.evaluation import EvaluatedTrajectory as EvaluatedTrajectory
 from toolgauge.api.evaluation import Evaluation as Evaluation
+from toolgauge.api.mark import mark as mark
 from toolgauge.api.written_criterion import Criterion as Criterion
 from toolgauge.model.errors import ConfigError as ConfigError
 from toolgauge.model.errors import RecordingError as RecordingError
@@ -28,6 +29,7 @@ __all__ = [
     "Trajectory",
     "check",
     "evaluators",
+    "mark",
 ]
 
 evaluate = check

@@ -27,6 +27,7 @@ DECLARED = {
     "Trajectory",
     "check",
     "evaluators",
+    "mark",
 }
 
 

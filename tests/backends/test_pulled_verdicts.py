@@ -111,6 +111,8 @@ async def test_assessments_of_people_in_mlflow():
             given("correct", True, "LLM_JUDGE"),
             given("old", True, valid=False),
             given(QUEUED, 0.1, "CODE"),
+            # Given in the web view, and sent by us.
+            given("verdict", 0.0, metadata={"toolgauge_id": "1"}),
         ],
     }
     expectation = {"assessment_name": "answer", "source": {"source_type": "HUMAN"}, "expectation": {"value": "42"}}
@@ -149,6 +151,8 @@ async def test_annotations_of_people_in_phoenix_on_traces_and_spans():
         found = [annotation("correct", score=1.0, trace_id=trace), annotation("judge", "LLM", score=0, trace_id=trace)]
         if trace == ONE:
             found.append(annotation(QUEUED, "CODE", label="pass", score=0.25, trace_id=trace))
+            # Given in the web view, and sent by us.
+            found.append(annotation("verdict", score=0.0, trace_id=trace, identifier="toolgauge:verdict"))
         return Reply(json={"data": found, "next_cursor": None})
 
     verdicts, _ = await pulled(PhoenixSettings(project="mine"), answer)

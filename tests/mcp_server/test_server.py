@@ -70,14 +70,15 @@ def test_the_process_ends_well_when_its_client_goes():
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
-async def test_tools_only_read_and_have_schemas_with_objects_at_their_roots(tmp_path: Path):
+async def test_tools_only_read_but_one_and_have_schemas_with_objects_at_their_roots(tmp_path: Path):
     async with client(write_runs(tmp_path / "runs.jsonl", [[]])) as asked:
         tools = (await asked.list_tools()).tools
         unknown = await _error(asked.call_tool("delete_everything"))
     assert {tool.name for tool in tools} == {tool.name for tool in TOOLS}
     for tool in tools:
         assert tool.annotations is not None
-        assert (tool.annotations.read_only_hint, tool.annotations.open_world_hint) == (True, False)
+        assert tool.annotations.read_only_hint is (tool.name != "mark_run")
+        assert (tool.annotations.destructive_hint, tool.annotations.open_world_hint) == (False, False)
         assert tool.output_schema is not None
         assert (tool.input_schema["type"], tool.output_schema["type"]) == ("object", "object")
         assert tool.input_schema["additionalProperties"] is False

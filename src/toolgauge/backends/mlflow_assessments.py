@@ -58,7 +58,7 @@ def write(scores: Sequence[Score]) -> Exchange[Rest]:
                     "trace_id": f"tr-{score.trace_id}",
                     **({"span_id": score.span_id} if score.level == "call" else {}),
                     "source": {
-                        "source_type": "LLM_JUDGE" if score.by_judge else "CODE",
+                        "source_type": "LLM_JUDGE" if score.by_judge else score.annotator_kind,
                         "source_id": f"toolgauge/{score.evaluator}",
                     },
                     "feedback": {"error": error} if score.value is None else {"value": score.value},
@@ -89,6 +89,7 @@ class _Given(msgspec.Struct):
     source: _Source = _Source()
     feedback: _Feedback | None = None
     valid: bool = True
+    metadata: Mapping[str, str] | None = None
 
 
 class _Found(msgspec.Struct):
@@ -117,7 +118,13 @@ def read(since_ns: int, settings: MlflowSettings) -> Reading:
         for trace in page.traces:
             for one in trace.assessments:
                 given = None if one.feedback is None else one.feedback.value
-                if one.source.source_type == "HUMAN" and one.valid and isinstance(given, str | float | int):
+                is_ours = _ID in (one.metadata or ())
+                if (
+                    one.source.source_type == "HUMAN"
+                    and one.valid
+                    and not is_ours
+                    and isinstance(given, str | float | int)
+                ):
                     verdicts += verdict(one.assessment_name, given, trace.trace_id.removeprefix("tr-"))
         if not page.next_page_token:
             return verdicts

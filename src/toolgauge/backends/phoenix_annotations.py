@@ -13,6 +13,7 @@ from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Re
 from toolgauge.backends.settings import PhoenixSettings
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
+from toolgauge.model.feedback import OWN_IDENTIFIER
 
 _NOT_FOUND = 404
 # Traces of one page, and ids of one request: URLs and answers stay small.
@@ -65,6 +66,7 @@ class _Given(msgspec.Struct):
     result: _Result | None = None
     span_id: str | None = None
     trace_id: str | None = None
+    identifier: str | None = None
 
 
 class _Annotations(msgspec.Struct):
@@ -102,7 +104,8 @@ def read(since_ns: int, settings: PhoenixSettings) -> Reading:
                 some = ids[first : first + _IDS]
                 given = yield from _annotations(f"{project}/{kind}_annotations", f"{kind}_ids", some)
                 for one in given:
-                    if one.result is not None and one.annotator_kind == "HUMAN":
+                    is_ours = (one.identifier or "").startswith(OWN_IDENTIFIER)
+                    if one.result is not None and one.annotator_kind == "HUMAN" and not is_ours:
                         trace_id = targets.get(one.span_id or one.trace_id or "")
                         verdicts += verdict(one.name, one.result.score, trace_id, label=one.result.label)
         if page.next_cursor is None:

@@ -122,6 +122,9 @@ class PersonVerdict(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None = None
     trace_id: str | None = None
     conversation_id: str | None = None
+    # Where a person gave it to a toolgauge, and why; empty for verdicts of backends.
+    source: str = ""
+    reason: str = ""
 
 
 _TRACE = re.compile(r"\btrace ([0-9a-f]{32})\b")
@@ -199,7 +202,7 @@ class ScoreDestination(Destination):
                 one
                 for one in scores
                 if not self.is_dropped(one.trace_id)
-                and (one.to == self.name if one.to else takes(one.name, one.level, one.word))
+                and (one.to == self.name if one.to else one.by_person or takes(one.name, one.level, one.word))
             ]
             left_out = _scores(joined) - len(wanted)
             self._count("left_out", left_out)

@@ -84,6 +84,7 @@ async def _work(
         service = Service(
             config, criteria, observing=observer.observe, on_notices=observer.notify, is_live=True, link=link
         )
+        service.on_feedback = observer.hear
         observer.start(service.metrics, service.worker)
         service.metrics.log_dropped.observe = lambda: {(): log.dropped}
         reloader = WorkerReloader(

@@ -13,9 +13,10 @@ from msgspec import Struct
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import ScoreFilter, written_result
 from toolgauge.model.delivery import Outgoing
+from toolgauge.model.feedback import OWN_IDENTIFIER, VERDICT_NAME
 from toolgauge.model.outcomes import Level, OutcomeWord, Result, Scorecard, Scored
 from toolgauge.model.plain_words import rule_words
-from toolgauge.model.trajectory import TrajectoryScope
+from toolgauge.model.trajectory import Trajectory, TrajectoryScope
 from toolgauge.otlp.encode import MAX_IDENTIFIER, fit_text
 
 _NAMESPACE = uuid.UUID("6f2c1f0e-7f1b-5c63-9d0b-0d2f6a3c9e55")
@@ -43,6 +44,7 @@ class Score(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     reason: str = ""
     differences: tuple[str, ...] = ()
     by_judge: bool = False
+    by_person: bool = False
     scope: TrajectoryScope = "trace"
     span_id: str | None = None
     session_id: str | None = None
@@ -63,7 +65,7 @@ class Score(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     @property
     def annotator_kind(self) -> str:
         """Who judged, in the words of OpenInference."""
-        return "LLM" if self.by_judge else "CODE"
+        return "HUMAN" if self.by_person else "LLM" if self.by_judge else "CODE"
 
     @property
     def judged_ns(self) -> int:
@@ -116,6 +118,29 @@ def decoded(body: bytes) -> list[Score]:
 def encoded(scores: Sequence[Score]) -> bytes:
     """Write lines."""
     return b"".join([_encode(score) + b"\n" for score in scores])
+
+
+def person_score(run: Trajectory, reason: str, given_ns: int, *, is_good: bool) -> Outgoing:
+    """Write the verdict of a person on a run."""
+    score = Score(
+        name=VERDICT_NAME,
+        word="pass" if is_good else "fail",
+        value=float(is_good),
+        explanation=reason,
+        by_person=True,
+        revision=f"{OWN_IDENTIFIER}{VERDICT_NAME}",
+        evaluator="person",
+        version="1",
+        level="trajectory",
+        scope=run.scope,
+        trace_id=run.trace_id,
+        span_id=None if run.root is None else run.root.span_id,
+        session_id=_fit(run.conversation_id),
+        service=_fit(run.service),
+        start_ns=run.start_ns,
+        scored_ns=given_ns,
+    )
+    return Outgoing(signal="scores", body=encoded((score,)), spans=0, own=True)
 
 
 class ScoreLines:

@@ -1,6 +1,6 @@
 """Questions in, answers out; knows nothing of the protocol. Each answer comes as lines for a model and as JSON.
 
-Nothing is written and nothing is sent. One question at a time is worked on, so that memory stays bounded.
+No file is written, and nothing is sent but verdicts. One question at a time is worked on, so that memory stays bounded.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
+from toolgauge.api.mark import mark
 from toolgauge.authoring.documents import criteria_lines, document
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
@@ -32,6 +33,7 @@ from toolgauge.mcp_server.scored_recordings import (
     scored_requests,
 )
 from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.model.feedback import MAX_REASON
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recordings.comparison import BASE, FILTERED, NEW, Question, Verdict, compare, set_beside
@@ -134,6 +136,16 @@ class DiagnoseRecording(_AboutRecording):
     """Find out what the producers of a recording leave out (arguments, results, tool definitions, ...), which switch
     records it, and which evaluators cannot judge meanwhile.
     """
+
+
+class MarkRun(_Question):
+    """Give a person's verdict on a run to a running toolgauge, which keeps it and sends it on. Only where a person asks
+    for it: the verdict and the reason are theirs, never your own.
+    """
+
+    trace: _Text = Field(description="The whole trace id of the run: 32 hexadecimal digits.")
+    verdict: Literal["good", "bad"]
+    why: Annotated[str, Field(max_length=MAX_REASON)] = Field(default="", description="The reason, in a few words.")
 
 
 _MAX_NAMED = 5
@@ -337,6 +349,12 @@ class ToolAnswers:
             "notes": [*notes],
         }
         return _answer([*(line for one in shown for line in diagnosis_lines(one)), *notes], answer, work)
+
+    def mark(self, question: MarkRun, work: Work) -> ToolAnswer:
+        """Send a verdict, as `toolgauge.mark` does."""
+        mark(question.trace, question.verdict, question.why)
+        answer: JsonObject = {"trace": question.trace, "verdict": question.verdict}
+        return _answer([f"trace {question.trace} is marked {question.verdict}"], answer, work)
 
     def _scored(self, question: ListTrajectories | ExplainFailure, work: Work) -> ScoredRecording:
         scoring, name = self._scoring.load(), question.criterion

@@ -1,17 +1,25 @@
 """External verdicts on agent runs: from users (thumbs), from staff (tickets), or from another evaluation."""
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from toolgauge.model.outcomes import Scorecard
 
+# The name of people's verdicts, and where they were given; a reason is cut to so many characters.
+VERDICT_NAME: Final = "verdict"
+IN_WEB_VIEW: Final = "web view"
+BY_MARK: Final = "toolgauge.mark"
+MAX_REASON = 200
 # Begins the identifier of each evaluation that a toolgauge wrote in OpenInference's words.
 OWN_IDENTIFIER = "toolgauge:"
 
 
 class Feedback(Struct, frozen=True, kw_only=True, gc=False):
-    """One verdict on a trace, or on a conversation; `passed` is `None` where its value means neither passed nor failed."""
+    """One verdict on a trace, or on a conversation; `passed` is `None` where its value means neither passed nor failed.
+
+    `source` is where a person gave it to a toolgauge, empty for other verdicts.
+    """
 
     name: str
     passed: bool | None
@@ -19,6 +27,8 @@ class Feedback(Struct, frozen=True, kw_only=True, gc=False):
     value: float | None = None
     trace_id: str | None = None
     conversation_id: str | None = None
+    explanation: str = ""
+    source: str = ""
 
 
 class FeedbackSink(Protocol):

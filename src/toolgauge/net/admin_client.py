@@ -1,6 +1,7 @@
-"""Sends single requests to the admin endpoint of a running process, for commands."""
+"""Sends single requests to an endpoint of a running process, for commands."""
 
 import json
+from collections.abc import Mapping
 from http.client import HTTPException
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -20,9 +21,17 @@ class _NoRedirects(HTTPRedirectHandler):
         """Follow nothing."""
 
 
-def ask(admin: str, path: str, *, token: str | None, max_bytes: int, body: bytes | None = None) -> bytes:
-    """Return what the endpoint answers, at most `max_bytes`; with a body of JSON, post it."""
-    headers = {} if body is None else {"Content-Type": "application/json"}
+def ask(
+    admin: str,
+    path: str,
+    *,
+    token: str | None,
+    max_bytes: int,
+    body: bytes | None = None,
+    headers: Mapping[str, str] = {"Content-Type": "application/json"},
+) -> bytes:
+    """Return what the endpoint answers, at most `max_bytes`; with a body, by default of JSON, post it."""
+    headers = {} if body is None else dict(headers)
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     request = Request(f"{admin.rstrip('/')}{path}", data=body, headers=headers)  # noqa: S310 (see `check_url`)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import isfinite
 
-from toolgauge.model.feedback import OWN_IDENTIFIER, Feedback
+from toolgauge.model.feedback import MAX_REASON, OWN_IDENTIFIER, Feedback
 from toolgauge.model.json import Value
 from toolgauge.model.records import LogRecord, Span
 from toolgauge.recognize import values
@@ -75,6 +75,8 @@ _SPAN_KIND, _EVALUATOR = "openinference.span.kind", "EVALUATOR"
 _NAME = "gen_ai.evaluation.name"
 _VALUE = "gen_ai.evaluation.score.value"
 _LABEL = "gen_ai.evaluation.score.label"
+EXPLANATION = "gen_ai.evaluation.explanation"
+SOURCE = "toolgauge.verdict.source"
 _ERROR = "error.type"
 _MAX_NAME = 128
 # One span is one operation: nobody judges it more often.
@@ -120,6 +122,7 @@ def feedback_of_span(span: Span, linked_trace: str | None = None) -> Iterator[Fe
             _NAME: attributes.get(f"{slot}name"),
             _LABEL: attributes.get(f"{slot}label"),
             _VALUE: attributes.get(f"{slot}score"),
+            EXPLANATION: attributes.get(f"{slot}explanation"),
         }
         found = _feedback(written, *about)
         if found is not None:
@@ -137,6 +140,13 @@ def _feedback(attributes: Mapping[str, Value], trace_id: str | None, conversatio
     passed = verdict_of(label) if isinstance(label, str | bool) else None
     if passed is None and value is not None:
         passed = verdict_of(value)
+    explanation, source = attributes.get(EXPLANATION), attributes.get(SOURCE)
     return Feedback(
-        name=name[:_MAX_NAME], passed=passed, value=value, trace_id=trace_id, conversation_id=conversation_id
+        name=name[:_MAX_NAME],
+        passed=passed,
+        value=value,
+        trace_id=trace_id,
+        conversation_id=conversation_id,
+        explanation=explanation[:MAX_REASON] if isinstance(explanation, str) else "",
+        source=source[:_MAX_NAME] if isinstance(source, str) else "",
     )

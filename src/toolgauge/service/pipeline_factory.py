@@ -18,7 +18,7 @@ from toolgauge.export.results import EmitSettings
 from toolgauge.export.tail_sampling import Keepers
 from toolgauge.judge.inquiry import DisabledJudges
 from toolgauge.model.delivery import Outbox, Outgoing, Signal
-from toolgauge.model.feedback import FeedbackSink
+from toolgauge.model.feedback import Feedback, FeedbackSink
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
@@ -105,6 +105,7 @@ def make_pipeline(
     is_divided: bool = False,
     keepers: Keepers | None = None,
     on_notices: Callable[[Sequence[Notice]], None] = ignore,
+    on_feedback: Callable[[Feedback], None] = ignore,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
     Spans are read for `attributes` as well. Runs that began before
@@ -138,7 +139,7 @@ def make_pipeline(
         on_split=on_split,
         keepers=keepers or Keepers(),
         on_notices=on_notices,
-        feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry)),
+        feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry), on_feedback),
     )
     return Pipeline(parts)
 

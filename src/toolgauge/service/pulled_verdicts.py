@@ -18,7 +18,7 @@ from toolgauge.model.delivery import Accepted, Consumer
 from toolgauge.model.errors import RecordingError, ToolgaugeError
 from toolgauge.model.feedback import Feedback
 from toolgauge.otlp.encode import raw_id
-from toolgauge.recognize.feedback_reader import EVALUATION_EVENT, verdict_of
+from toolgauge.recognize.feedback_reader import EVALUATION_EVENT, EXPLANATION, SOURCE, verdict_of
 from toolgauge.service.destinations import USER_AGENT
 from toolgauge.service.process import cancelled
 from toolgauge.settings import SECOND
@@ -93,13 +93,16 @@ class VerdictPuller:
         self._failing.discard(name)
         known = self._known.get(name)
         new = [one for one in verdicts if known is not None and one not in known]
-        if new and not isinstance(await self._consumer.consume("logs", _request(new, self._clock()), None), Accepted):
+        if new and not isinstance(
+            await self._consumer.consume("logs", verdict_events(new, self._clock()), None), Accepted
+        ):
             # Full: the next time they are new again.
             return
         self._known[name] = frozenset(verdicts)
 
 
-def _request(verdicts: Collection[PersonVerdict], now_ns: int) -> bytes:
+def verdict_events(verdicts: Collection[PersonVerdict], now_ns: int) -> bytes:
+    """Write verdicts as a request of log records."""
     request = ExportLogsServiceRequest()
     group = request.resource_logs.add().scope_logs.add(scope=InstrumentationScope(name=_SCOPE))
     for verdict in verdicts:
@@ -111,6 +114,8 @@ def _request(verdicts: Collection[PersonVerdict], now_ns: int) -> bytes:
             "gen_ai.evaluation.name": verdict.name,
             "gen_ai.evaluation.score.label": None if verdict.label is None else str(verdict.label).lower(),
             "gen_ai.conversation.id": verdict.conversation_id,
+            EXPLANATION: verdict.reason or None,
+            SOURCE: verdict.source or None,
         }
         for key, text in texts.items():
             if text is not None:

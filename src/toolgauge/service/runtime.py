@@ -21,9 +21,11 @@ from toolgauge.export.recording_file import RecordingFile
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Consumer, Outgoing
 from toolgauge.model.errors import StartError
+from toolgauge.model.feedback import Feedback
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Receiver
 from toolgauge.otlp.otlp_json import request_from_json
+from toolgauge.pipeline.stages import ignore
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.refusal import RefusalLog
@@ -155,6 +157,8 @@ class Runtime(ABC):
             if scraped is None
             else MetricsEndpoint(scraped, registry, self.emitter.resource, start_ns=self.start_ns)
         )
+        # To be set before the start; belongs to the worker, or to the thread that observes several.
+        self.on_feedback: Callable[[Feedback], None] = ignore
         self.push_interval_s = config.metrics.interval / 1e9
         self._garbage = GarbageRounds()
         self._timers: tuple[asyncio.Task[None], ...] = ()
@@ -263,6 +267,14 @@ class Runtime(ABC):
     @abstractmethod
     def relieve(self, relief: Relief) -> None:
         """Give back memory soon."""
+
+    def hear(self, feedback: Feedback) -> None:
+        """Take note of a verdict that arrived."""
+        self.on_feedback(feedback)
+
+    @abstractmethod
+    def put_own(self, outgoing: Outgoing) -> None:
+        """Have a request of our own sent that belongs to no trajectory; count it without room."""
 
     @abstractmethod
     def put(self, outgoing: Outgoing) -> bool:

@@ -180,6 +180,7 @@ class Service(Runtime):
             is_divided=link is not None or config.receivers.kafka is not None,
             # The front announces the failed runs of its workers.
             on_notices=on_notices or self.notifier.add,
+            on_feedback=self.hear,
         )
         self._receive(config, offsets, on_accepted)
 

@@ -4,7 +4,7 @@ A verdict waits until its trace or conversation has been quiet for `assemble.lat
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import product
@@ -64,12 +64,22 @@ class FeedbackMetrics:
 
 
 class FeedbackAgreement:
-    """Implements `model.feedback.FeedbackSink`; remembers `capacity` traces and conversations for `keep_ns`."""
+    """Implements `model.feedback.FeedbackSink`; remembers `capacity` traces and conversations for `keep_ns`.
 
-    def __init__(self, capacity: int, keep_ns: int, metrics: FeedbackMetrics) -> None:
+    `on_feedback` is given each verdict as it arrives.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        keep_ns: int,
+        metrics: FeedbackMetrics,
+        on_feedback: Callable[[Feedback], None] = lambda _feedback: None,
+    ) -> None:
         self._capacity = capacity
         self._keep_ns = keep_ns
         self._metrics = metrics
+        self._on_feedback = on_feedback
         self._numbers: dict[tuple[str, str], int] = {}
         self._bits = lru_cache(maxsize=4096)(self._bits_of)
         # Both with the least recently used first. In a plain dict, looking for the front passes over all removed entries.
@@ -88,6 +98,7 @@ class FeedbackAgreement:
         if feedback.passed is None:
             self._metrics.verdicts.add(1, ("unread",))
             return
+        self._on_feedback(feedback)
         if feedback.trace_id is None:
             key = _conversation_key(feedback.conversation_id or "")
         else:

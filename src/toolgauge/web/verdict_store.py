@@ -8,42 +8,46 @@ import csv
 import logging
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from io import StringIO
 from threading import Lock
-from typing import Final, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import msgspec
 from msgspec import Struct
 from msgspec.msgpack import Ext
 
+from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.model import content, left_out, observations, outcomes, records, trajectory
 from toolgauge.model.errors import StateError
+from toolgauge.model.feedback import BY_MARK, IN_WEB_VIEW, MAX_REASON, VERDICT_NAME, Feedback
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.otlp.encode import fit_text
 from toolgauge.report.trajectory_rows import trajectory_id
 from toolgauge.state.store import StateStore
 
 _LOG = logging.getLogger("toolgauge")
-WEB_VIEW: Final = "web view"
-_OWN: Final = frozenset({WEB_VIEW, "mark"})
 MAX_VERDICTS = 1000
 _MIB = 1024 * 1024
 _MAX_BYTES, _MAX_RUN_BYTES = 32 * _MIB, _MIB // 2
 _COLUMNS = ("trace_id", "conversation_id", "verdict", "reason", "source", "time")
+_MAX_CONVERSATION = 1024
 # A spreadsheet takes a cell that begins so for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class RunVerdict(Struct, frozen=True, kw_only=True):
-    """A verdict on a run, by the id of its page. `source` is `web view`, `mark`, or the name of an evaluation."""
+    """A verdict on a run, by the id of its page. `source` is `web view`, `toolgauge.mark`, or the name of an evaluation."""
 
     id: str
     trace_id: str | None
     conversation_id: str | None
     is_good: bool
     reason: str = ""
-    source: str = WEB_VIEW
+    source: str = IN_WEB_VIEW
     given_ns: int = 0
 
     @classmethod
@@ -52,7 +56,7 @@ class RunVerdict(Struct, frozen=True, kw_only=True):
         return cls(
             id=trajectory_id(run),
             trace_id=run.trace_id if run.scope == "trace" else None,
-            conversation_id=run.conversation_id,
+            conversation_id=None if run.conversation_id is None else fit_text(run.conversation_id, _MAX_CONVERSATION),
             is_good=is_good,
             reason=reason,
             source=source,
@@ -60,21 +64,32 @@ class RunVerdict(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def event(self) -> PersonVerdict:
+        """Its form on the wire."""
+        return PersonVerdict(
+            name=VERDICT_NAME,
+            label="good" if self.is_good else "bad",
+            trace_id=self.trace_id,
+            conversation_id=self.conversation_id,
+            source=self.source,
+            reason=self.reason,
+        )
+
+    @property
     def is_own(self) -> bool:
         """Whether a person gave it to toolgauge."""
-        return self.source in _OWN
+        return self.source in (IN_WEB_VIEW, BY_MARK)
 
 
 class _Kept(Struct, frozen=True):
-    """A verdict, with the run's scorecard and its size as it is saved, where it is kept."""
+    """A verdict, with the run's scorecard as it is saved, where it is kept."""
 
     verdict: RunVerdict
-    scorecard: Scorecard | None = None
-    size_bytes: int = 0
+    saved: bytes | None = None
 
 
 class RunVerdicts:
-    """At most `max_verdicts`, with scorecards of at most `max_bytes` together. Any thread may call; writing waits for the disk."""
+    """At most `max_verdicts`, with scorecards of at most `max_bytes` together. Any thread may call; changes wait for the disk."""
 
     def __init__(self, max_verdicts: int = MAX_VERDICTS, max_bytes: int = _MAX_BYTES) -> None:
         self._max_verdicts, self._max_bytes = max_verdicts, max_bytes
@@ -82,6 +97,9 @@ class RunVerdicts:
         # The verdict that was given last is the last.
         self._kept: dict[str, _Kept] = {}
         self._lock = Lock()
+        # Verdicts that wait for their runs, and the number of others, which found no room.
+        self.heard = deque[Feedback](maxlen=max_verdicts)
+        self.unmatched = 0
         self.changes = 0
 
     def restore(self, store: StateStore | None) -> None:
@@ -96,14 +114,12 @@ class RunVerdicts:
                 _LOG.error("cannot read the verdicts of earlier processes: %s", error)
         found: list[_Kept] = []
         for written, saved, checksum in rows:
-            try:
+            # Rows of a damaged page hold anything.
+            with suppress(msgspec.DecodeError, TypeError):
                 if _checksum(written, saved) == checksum:
-                    verdict = msgspec.msgpack.decode(written, type=RunVerdict)
-                    found.append(_Kept(verdict, None if saved is None else loaded(saved), len(saved or b"")))
-            except (msgspec.DecodeError, LookupError, TypeError, ValueError):
-                continue
+                    found.append(_Kept(msgspec.msgpack.decode(written, type=RunVerdict), saved))
         if len(found) < len(rows):
-            _LOG.error("%d saved verdicts are damaged, and dropped", len(rows) - len(found))
+            _LOG.error("dropped %d damaged verdicts", len(rows) - len(found))
         with self._lock:
             self._kept = {one.verdict.id: one for one in sorted(found, key=lambda one: one.verdict.given_ns)}
             self.changes += 1
@@ -111,20 +127,59 @@ class RunVerdicts:
     def give(self, verdict: RunVerdict, scorecard: Scorecard | None) -> None:
         """Keep a verdict in the place of the run's earlier one; raise `StateError` where it cannot be saved."""
         saved = None if scorecard is None else dumped(scorecard)
-        if saved is not None and len(saved) > _MAX_RUN_BYTES:
-            saved = None
         with self._lock:
             before = self._kept.get(verdict.id)
-            one = _Kept(verdict, None if saved is None else scorecard, len(saved or b""))
-            if saved is None and before is not None and before.scorecard is not None:
-                one, saved = _Kept(verdict, before.scorecard, before.size_bytes), dumped(before.scorecard)
-            kept = {key: value for key, value in self._kept.items() if key != verdict.id} | {verdict.id: one}
-            self._save(verdict.id, one, saved, kept)
+            if saved is None or len(saved) > _MAX_RUN_BYTES:
+                saved = None if before is None else before.saved
+            others = {key: one for key, one in self._kept.items() if key != verdict.id}
+            self._save(others | {verdict.id: _Kept(verdict, saved)})
 
     def take_back(self, key: str) -> None:
         """Forget the verdict on a run; raise `StateError` where that cannot be saved."""
         with self._lock:
-            self._save(key, None, None, {other: one for other, one in self._kept.items() if other != key})
+            self._save({other: one for other, one in self._kept.items() if other != key})
+
+    def hear(self, feedback: Feedback) -> None:
+        """Have a verdict that arrived wait for its run. Never waits for the disk."""
+        # The web view has its own, or has taken it back.
+        if feedback.passed is None or feedback.source == IN_WEB_VIEW:
+            return
+        is_long = len(feedback.conversation_id or "") > _MAX_CONVERSATION
+        self.unmatched += is_long or len(self.heard) == self._max_verdicts
+        if not is_long:
+            self.heard.append(feedback)
+
+    def settle(self, runs: Sequence[Scorecard], now_ns: int) -> list[tuple[RunVerdict, Scorecard]]:
+        """Give the verdicts that were heard on these runs, while they can be saved; return them."""
+        given: list[tuple[RunVerdict, Scorecard]] = []
+        on_runs: dict[tuple[str | None, str | None], list[Scorecard]] = {}
+        for one in runs if self.heard else ():
+            run = one.trajectory
+            for key in ((run.trace_id if run.scope == "trace" else None, None), (None, run.conversation_id)):
+                on_runs.setdefault(key, []).append(one)
+        for _ in range(len(self.heard)):
+            feedback = self.heard.popleft()
+            meant = on_runs.get((feedback.trace_id, feedback.conversation_id))
+            if meant is None:
+                self.hear(feedback)
+            for one in meant or ():
+                verdict = RunVerdict.on(
+                    one.trajectory,
+                    is_good=feedback.passed is True,
+                    reason=plain_reason(feedback.explanation),
+                    source=BY_MARK if feedback.source == BY_MARK else feedback.name,
+                    given_ns=now_ns,
+                )
+                if not _counts(verdict, self.find(verdict.id)):
+                    continue
+                try:
+                    self.give(verdict, one)
+                except StateError:
+                    # The journal is in the same file, and logs it.
+                    self.hear(feedback)
+                    return given
+                given.append((verdict, one))
+        return given
 
     def find(self, key: str) -> RunVerdict | None:
         """Find the verdict on a run."""
@@ -135,10 +190,18 @@ class RunVerdicts:
         """Return all verdicts, the newest first."""
         return [one.verdict for one in reversed(list(self._kept.values()))]
 
+    def scorecard(self, key: str) -> Scorecard | None:
+        """Read the scorecard of a run with a verdict, where it is kept."""
+        kept = self._kept.get(key)
+        # An earlier version wrote other fields.
+        with suppress(msgspec.DecodeError, LookupError, TypeError, ValueError):
+            return None if kept is None or kept.saved is None else loaded(kept.saved)
+        return None
+
     def runs(self) -> list[tuple[RunVerdict, Scorecard]]:
-        """Return the verdicts on runs whose scorecards are kept, the newest first."""
-        kept = reversed(list(self._kept.values()))
-        return [(one.verdict, one.scorecard) for one in kept if one.scorecard is not None]
+        """Read the scorecards that are kept, the newest verdict first: half a second for the most that there may be."""
+        found = [(verdict, self.scorecard(verdict.id)) for verdict in self.newest()]
+        return [(verdict, scorecard) for verdict, scorecard in found if scorecard is not None]
 
     def as_csv(self) -> str:
         """Write the verdicts as `learn --labels` reads them."""
@@ -148,44 +211,53 @@ class RunVerdicts:
         for one in self.newest():
             given = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.given_ns // 1_000_000_000))
             cells = (one.trace_id or "", one.conversation_id or "", "good" if one.is_good else "bad", one.reason)
-            writer.writerow([_harmless(cell) for cell in (*cells, one.source, given)])
+            cells = (*cells, one.source, given)
+            writer.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
         return out.getvalue()
 
-    def _save(self, key: str, one: _Kept | None, saved: bytes | None, kept: dict[str, _Kept]) -> None:
-        """Make room, and write: first to the disk."""
-
-        def oldest(worth: Callable[[_Kept], bool]) -> str:
-            # The verdicts of others go first.
-            return min((each for each in kept if worth(kept[each])), key=lambda each: kept[each].verdict.is_own)
-
-        gone, without = {key} if one is None else set[str](), set[str]()
-        while len(kept) > self._max_verdicts:
-            gone.add(oldest(lambda _: True))
-            kept = {other: each for other, each in kept.items() if other not in gone}
-        while sum(each.size_bytes for each in kept.values()) > self._max_bytes:
-            without.add(other := oldest(lambda each: bool(each.size_bytes)))
-            kept[other] = _Kept(kept[other].verdict)
+    def _save(self, kept: dict[str, _Kept]) -> None:
+        """Make room, and write the changes: first to the disk."""
+        # The oldest verdicts of others go first.
+        order = sorted(kept, key=lambda key: kept[key].verdict.is_own)
+        for key in order[: max(0, len(kept) - self._max_verdicts)]:
+            del kept[key]
+        size_bytes = sum(len(one.saved or b"") for one in kept.values())
+        for key in order:
+            if size_bytes > self._max_bytes and key in kept:
+                size_bytes -= len(kept[key].saved or b"")
+                kept[key] = _Kept(kept[key].verdict)
         if self._store is not None:
             with self._store.transaction() as connection:
-                if one is not None:
-                    written = msgspec.msgpack.encode(one.verdict)
-                    row = (key, written, saved, _checksum(written, saved))
-                    connection.execute("REPLACE INTO verdicts VALUES (?, ?, ?, ?)", row)
-                for other in without:
-                    written = msgspec.msgpack.encode(kept[other].verdict)
-                    row = (other, written, None, _checksum(written, None))
-                    connection.execute("REPLACE INTO verdicts VALUES (?, ?, ?, ?)", row)
-                connection.executemany("DELETE FROM verdicts WHERE id = ?", ((other,) for other in gone))
+                (count,) = connection.execute("SELECT count(*) FROM verdicts").fetchone()
+                # A row was damaged, or the file begun again.
+                is_other = count != len(self._kept)
+                if is_other:
+                    connection.execute("DELETE FROM verdicts")
+                for key, one in kept.items():
+                    if is_other or self._kept.get(key) is not one:
+                        written = msgspec.msgpack.encode(one.verdict)
+                        row = (key, written, one.saved, _checksum(written, one.saved))
+                        connection.execute("REPLACE INTO verdicts VALUES (?, ?, ?, ?)", row)
+                gone = [(key,) for key in self._kept if key not in kept]
+                connection.executemany("DELETE FROM verdicts WHERE id = ?", gone)
         self._kept = kept
         self.changes += 1
 
 
+def plain_reason(text: str) -> str:
+    """Cut a reason, and leave out line breaks and control characters."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:MAX_REASON]
+
+
+def _counts(verdict: RunVerdict, before: RunVerdict | None) -> bool:
+    """Return whether a verdict replaces an earlier one: others' do not replace a person's, and of others' a bad one stays."""
+    if before is None or verdict.is_own:
+        return True
+    return not before.is_own and (before.is_good or verdict.source == before.source)
+
+
 def _checksum(written: bytes, saved: bytes | None) -> int:
     return zlib.crc32(saved or b"", zlib.crc32(written))
-
-
-def _harmless(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 _Part: TypeAlias = (

@@ -7,6 +7,7 @@ must be ours, and pages of other origins get nothing and change nothing: argumen
 import asyncio
 import gzip
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
@@ -20,7 +21,10 @@ from msgspec.structs import replace
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
 from toolgauge.export.run_usage import CostSettings
+from toolgauge.export.score_lines import person_score
+from toolgauge.model.delivery import Accepted
 from toolgauge.model.errors import StateError
+from toolgauge.model.feedback import IN_WEB_VIEW
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
@@ -28,7 +32,8 @@ from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
 from toolgauge.net.settings import is_loopback
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import static_file
-from toolgauge.service.process import Faults, beside
+from toolgauge.service.process import Faults, beside, cancelled
+from toolgauge.service.pulled_verdicts import verdict_events
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
 from toolgauge.web.health_pages import health, not_evaluated
@@ -47,7 +52,7 @@ from toolgauge.web.stream_pages import streams
 from toolgauge.web.trajectory_pages import agents, agents_json, overview, trajectories
 from toolgauge.web.trajectory_store import TrajectoryStore, trajectory_id
 from toolgauge.web.verdict_pages import separation, take, verdicts
-from toolgauge.web.verdict_store import WEB_VIEW, RunVerdict
+from toolgauge.web.verdict_store import RunVerdict, plain_reason
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -74,7 +79,7 @@ _MAX_OPEN_PAGES, _OPEN_S = 1000, 10.0
 _FIGURES_NS, _HEALTH_NS = 15 * SECOND, 5 * SECOND
 _MAX_ID = 64
 _FORM_TYPE, _MAX_FORM_BYTES, _FORM_TIMEOUT_S = "application/x-www-form-urlencoded", 8 * 1024, 10.0
-_MAX_REASON = 200
+_SETTLE_EVERY_S = 1.0
 # A path of ours: browsers take two slashes, and a backslash for a slash, for another host.
 _OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]{0,2000}")
 _CONTENT_TYPES = {".json": "application/json", ".csv": "text/csv"}
@@ -168,7 +173,7 @@ class WebEndpoint(HttpEndpoint):
         return response
 
     async def _act(self, request: web.BaseRequest, action: Action) -> web.Response:
-        """Do what a form asks for; browsers go on to a page, and programs get an empty answer."""
+        """Do what a form asks for; browsers get a redirect to a page, programs an empty answer."""
         with self._faults.survived():
             try:
                 self._check_origin(request.headers)
@@ -270,6 +275,9 @@ class WebView:
         if catalogue is not None:
             self._shown.catalogue = catalogue
         self._endpoint: WebEndpoint | None = None
+        self._settling: asyncio.Task[None] | None = None
+        # By outcome and source.
+        self._given = Counter[tuple[str, str]]()
 
     @property
     def port(self) -> int:
@@ -328,7 +336,8 @@ class WebView:
             changes = shown.store.changes, shown.verdicts.changes
             return phase, id(shown.writing), changes, alarms, active, figures
 
-        shown.verdicts.restore(service.store)
+        service.on_feedback = shown.verdicts.hear
+        await beside(lambda: shown.verdicts.restore(service.store), "verdicts")
         shown.state = None if service.store is None else service.store.directory
         routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
         actions: dict[str, Action] = {"/verdict": partial(self._give, service), "/adopt": self._adopt}
@@ -349,27 +358,40 @@ class WebView:
         registry.gauge(
             "toolgauge.web.clients", "{client}", "Open pages of the web view that asked for changes in the last 10 s."
         ).observe = lambda: {(): endpoint.open_pages}
+        registry.counter(
+            "toolgauge.web.verdicts",
+            "{verdict}",
+            "Verdicts on runs of the web view: given in it (`web view`), by `toolgauge.mark`, or by others. `unmatched`: the web view "
+            "showed no such run, and later verdicts took its place.",
+            ("toolgauge.outcome", "toolgauge.verdict.source"),
+        ).observe = lambda: {**self._given, ("unmatched", "other"): shown.verdicts.unmatched}
         await endpoint.start()
+        self._settling = asyncio.create_task(self._settle_regularly(service))
 
     async def _give(self, service: Runtime, form: Form) -> str:
         """Keep a verdict on a run, or take it back; return the path of the run's page."""
         shown, key, word = self._shown, form.get("id", ""), form.get("verdict", "")
-        run, before = shown.store.find(key), shown.verdicts.find(key)
+        verdicts, is_good, reason, now_ns = shown.verdicts, word == "good", form.get("reason", ""), service.clock()
+        run, given = shown.store.find(key), verdicts.find(key)
         if word not in ("good", "bad", "none"):
             raise FormError("`verdict` must be `good`, `bad` or `none`")
-        reason = " ".join("".join(char if char.isprintable() else " " for char in form.get("reason", "")).split())
-        reason, is_good, now_ns = reason[:_MAX_REASON], word == "good", service.clock()
         if run is not None:
-            given = RunVerdict.on(run.trajectory, is_good=is_good, reason=reason, source=WEB_VIEW, given_ns=now_ns)
-        elif before is not None:
-            given = replace(before, is_good=is_good, reason=reason, source=WEB_VIEW, given_ns=now_ns)
-        else:
+            given = RunVerdict.on(run.trajectory, is_good=is_good, reason=reason, source=IN_WEB_VIEW, given_ns=now_ns)
+        elif given is None:
             raise FormError("no such run is kept: `id` is the last part of the address of its page", 404)
-        give = partial(shown.verdicts.give, given, run) if word != "none" else partial(shown.verdicts.take_back, key)
+        given = replace(given, is_good=is_good, reason=plain_reason(reason), source=IN_WEB_VIEW, given_ns=now_ns)
+        give = partial(verdicts.take_back, key) if word == "none" else partial(verdicts.give, given, run)
         try:
             await beside(give, "verdict")
         except StateError as error:
             raise FormError(f"the verdict cannot be kept: {error}", 503) from error
+        if word == "none":
+            self._given["taken_back", IN_WEB_VIEW] += 1
+        else:
+            events = verdict_events([given.event], now_ns)
+            if not isinstance(await service.intake.consume("logs", events, None), Accepted):
+                service.metrics.own_dropped.add(1, ("", "logs", "queue_full"))
+            self._send(service, given, run or verdicts.scorecard(key))
         return f"/trajectories/{quote(key, safe='')}"
 
     async def _adopt(self, form: Form) -> str:
@@ -378,7 +400,27 @@ class WebView:
         self._shown.reload()
         return path
 
+    async def _settle_regularly(self, service: Runtime) -> None:
+        """Give the verdicts that arrived from elsewhere; send people's to the backends."""
+        verdicts, faults = self._shown.verdicts, Faults(service.metrics)
+        while True:
+            await asyncio.sleep(_SETTLE_EVERY_S)
+            with faults.survived():
+                if verdicts.heard:
+                    settle = partial(verdicts.settle, self._shown.store.newest(), service.clock())
+                    for verdict, run in await beside(settle, "verdicts"):
+                        self._send(service, verdict, run if verdict.is_own else None)
+
+    def _send(self, service: Runtime, verdict: RunVerdict, run: Scorecard | None) -> None:
+        """Count a verdict, and send one on a known run to the backends as a score by a person."""
+        self._given["good" if verdict.is_good else "bad", verdict.source if verdict.is_own else "other"] += 1
+        if run is not None:
+            score = person_score(run.trajectory, verdict.reason, verdict.given_ns, is_good=verdict.is_good)
+            service.put_own(score)
+
     async def stop(self) -> None:
         """Stop listening. Works twice and without a start."""
+        settling, self._settling = self._settling, None
+        await cancelled(settling)
         if self._endpoint is not None:
             await self._endpoint.stop()

@@ -27,6 +27,7 @@ from toolgauge.service.health import parts_of_process
 from toolgauge.service.pipeline_factory import make_watcher
 from toolgauge.service.process import MemoryGuard, Relief, SteadyClock, cancelled
 from toolgauge.service.runtime import Losses, Runtime
+from toolgauge.service.watching import send_own
 from toolgauge.service.workers.channel import Kind, packed
 from toolgauge.service.workers.merged_metrics import MergedRegistry
 from toolgauge.service.workers.redistribution import redistribute
@@ -168,6 +169,7 @@ class Front(Runtime):
             watcher=watcher,
             on_regressions=ignore if self.watching is None else self.watching.regressed,
             on_notices=self.notifier.add,
+            on_feedback=self.hear,
             viewers=viewers,
             metrics=self.metrics,
             clock=clock,
@@ -266,6 +268,10 @@ class Front(Runtime):
         self.observing.shed()
         for process in self.workers.processes:
             process.send(Kind.RELIEVE, bytes((relief,)))
+
+    def put_own(self, outgoing: Outgoing) -> None:
+        """Have any worker send a request of our own, and count it when none runs."""
+        send_own((outgoing,), self.put, self.metrics)
 
     def put(self, outgoing: Outgoing) -> bool:
         """Have any worker send a request of our own; False when none runs."""

@@ -17,10 +17,11 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from toolgauge.model.feedback import Feedback
 from toolgauge.model.notices import Notice
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.regressions import Regression
-from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
+from toolgauge.pipeline.stages import ObservedSink, ScorecardSink, ignore
 from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults, settle
@@ -38,7 +39,7 @@ _MAX_WAITING_BYTES = 32 * 1024 * 1024
 # A worker sends a larger message at once.
 _MAX_MESSAGE_BYTES = 256 * 1024
 _MAX_NOTICES = 100  # Of a message; few a minute are announced
-_SCORES_BYTES, _TOOL_BYTES = 2048, 100
+_SCORES_BYTES, _TOOL_BYTES, _FEEDBACK_BYTES = 2048, 100, 1024
 _COUNT_BYTES = 4  # The number of trajectories comes first: a message that is dropped is counted without being read
 
 
@@ -58,6 +59,7 @@ class Observed(Struct, array_like=True):
     scorecards: list[bytes]
     counts: ResultCounts
     notices: list[Notice] = []
+    feedback: list[Feedback] = []
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -88,6 +90,7 @@ class Observations:
         watcher: Watcher | None,
         on_regressions: Callable[[Sequence[Regression]], None],
         on_notices: Callable[[Sequence[Notice]], None],
+        on_feedback: Callable[[Feedback], None] = ignore,
         viewers: Viewers,
         metrics: SelfMetrics,
         clock: Callable[[], int],
@@ -95,6 +98,7 @@ class Observations:
         self._watcher = watcher
         self._on_regressions = on_regressions
         self._on_notices = on_notices
+        self._on_feedback = on_feedback
         self._viewers = viewers
         self._clock = clock
         self._faults = Faults(metrics)
@@ -183,6 +187,8 @@ class Observations:
                     show(scorecard)
         if self._viewers.count is not None:
             self._viewers.count(observed.counts)
+        for feedback in observed.feedback:
+            self._on_feedback(feedback)
 
     def shed(self) -> None:
         """Have memory given back soon. Any thread may call."""
@@ -260,6 +266,14 @@ class WorkerObserver:
         """Send failed runs with the next message; those beyond its room are left out."""
         self._found.notices.extend(notices[: _MAX_NOTICES - len(self._found.notices)])
 
+    def hear(self, feedback: Feedback) -> None:
+        """Send a verdict with the next message, where the front shows runs."""
+        if self._wanted.shown:
+            self._found.feedback.append(feedback)
+            self._found_bytes += _FEEDBACK_BYTES
+        if self._found_bytes >= _MAX_MESSAGE_BYTES:
+            self.flush()
+
     def _is_shown(self, scorecard: Scorecard) -> bool:
         """Return whether a scorecard is to be shown: always at first, and within the share of its second later on."""
         wanted = self._wanted
@@ -281,8 +295,8 @@ class WorkerObserver:
     def flush(self) -> None:
         """Send the findings since the last message."""
         found = self._found
-        if found.scores or found.scorecards or found.counts.scorecards or found.notices:
+        if found.scores or found.scorecards or found.counts.scorecards or found.notices or found.feedback:
             self._found, self._found_bytes = Observed([], [], ResultCounts()), 0
-            count = max(len(found.scores), len(found.scorecards) + found.counts.scorecards)
+            count = max(len(found.scores), len(found.scorecards) + found.counts.scorecards, len(found.feedback))
             if not self._send(count.to_bytes(_COUNT_BYTES) + _ENCODER.encode(found)):
                 self.dropped += count

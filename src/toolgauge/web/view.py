@@ -59,7 +59,8 @@ HEADERS: Mapping[str, str] = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # With `no-referrer` forms of our own pages would be of no origin.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -118,7 +119,7 @@ class WebEndpoint(HttpEndpoint):
             headers=HEADERS,
         )
         self._routes = routes
-        self._actions = actions
+        self._actions, self._acting = actions, asyncio.Lock()
         self._scheme = "http" if settings.tls is None else "https"
         self._stamp = stamp
         self._faults = faults
@@ -177,7 +178,9 @@ class WebEndpoint(HttpEndpoint):
                 back = form.get("back", "")
                 if back and _OWN_PATH.fullmatch(back) is None:
                     raise FormError("`back` must be a path of this web view")
-                path = await action(form)
+                # In turn: on a disk that hangs, one thread waits.
+                async with self._acting:
+                    path = await action(form)
             except FormError as error:
                 return _text(error.status, error.message)
             if "text/html" in request.headers.get("Accept", ""):

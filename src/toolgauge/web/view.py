@@ -30,10 +30,10 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
 from toolgauge.net.settings import is_loopback
+from toolgauge.otlp.encode import verdict_events
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import static_file
 from toolgauge.service.process import Faults, beside, cancelled
-from toolgauge.service.pulled_verdicts import verdict_events
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
 from toolgauge.web.health_pages import health, not_evaluated

@@ -14,7 +14,6 @@ from tests.export.fakes import until
 from tests.walk.support import START_NS, Walk
 from tests.walk.test_feedback import verdicts as verdicts_of
 from toolgauge.authoring.labels import Labelled, read_labels
-from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.backends.settings import (
     BackendSettings,
     DatadogSettings,
@@ -30,6 +29,7 @@ from toolgauge.config.model import FeedbackSettings
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.model.delivery import Accepted, Answer, Refused, Signal
 from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.model.feedback import PersonVerdict
 from toolgauge.service.pulled_verdicts import VerdictPuller, as_feedback, pull
 
 ONE, TWO = "1" * 32, "2" * 32

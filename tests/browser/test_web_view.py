@@ -2,11 +2,8 @@
 
 import itertools
 import re
-import threading
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -296,69 +293,6 @@ def test_verdicts_work_without_scripts(chromium: Browser, seen: Seen):
         expect(page.locator("#verdict")).to_contain_text("marked good as it should be")
         page.get_by_role("button", name="Take back").click()
         expect(page.locator("#verdict")).to_contain_text("Was this a good run?")
-
-
-def test_a_page_of_another_origin_can_mark_and_adopt_nothing(visitor: Visitor, seen: Seen):
-    run = visitor.opens(f"{seen.address}/trajectories").locator("#live tbody tr").last.get_attribute("data-run")
-    for host in ("127.0.0.1", "localhost"):
-        with elsewhere(host) as other:
-            page = visitor.opens(other)
-            for path, fields in (
-                ("/verdict", {"id": run, "verdict": "bad", "reason": "", "back": "/verdicts"}),
-                ("/adopt", {"name": "learned.x", "step": "shadow"}),
-            ):
-                refused = page.evaluate(POST_AS_FORM, [seen.address + path, fields])
-                assert refused in ("opaque", "TypeError")
-                with page.expect_navigation():
-                    page.evaluate(POST_BY_NAVIGATION, [seen.address + path, fields])
-                expect(page.locator("body")).to_contain_text("only pages of this web view may change anything")
-                page = visitor.opens(other)
-    shown = visitor.opens(f"{seen.address}/trajectories/{run}")
-    expect(shown.locator("#verdict")).to_contain_text("Was this a good run?")
-
-
-POST_AS_FORM = """async ([address, fields]) => {
-    try {
-        return (await fetch(address, { method: "POST", mode: "no-cors", body: new URLSearchParams(fields) })).type;
-    } catch (error) {
-        return error.name;
-    }
-}"""
-POST_BY_NAVIGATION = """([address, fields]) => {
-    const form = document.createElement("form");
-    form.method = "post";
-    form.action = address;
-    for (const [name, value] of Object.entries(fields)) {
-        const field = document.createElement("input");
-        field.name = name;
-        field.value = value;
-        form.append(field);
-    }
-    document.body.append(form);
-    form.submit();
-}"""
-
-
-@contextmanager
-def elsewhere(host: str) -> Generator[str]:
-    """Serve an empty page on another port, which is another origin."""
-
-    class Empty(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<!doctype html><title>elsewhere</title>")
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://{host}:{server.server_port}/"
-        finally:
-            server.shutdown()
 
 
 def test_a_page_shows_that_the_connection_is_lost_and_that_it_is_back(visitor: Visitor, tmp_path: Path):

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from tests.recognize.support import REF, event, log, span
 from tests.rows import each_row
-from toolgauge.model.feedback import Feedback
+from toolgauge.model.feedback import EVALUATION_EVENT, Feedback
 from toolgauge.model.json import Value
-from toolgauge.recognize.feedback_reader import EVALUATION_EVENT, feedback_of_record, feedback_of_span, verdict_of
+from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span, verdict_of
 
 NAME, LABEL, VALUE = "gen_ai.evaluation.name", "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value"
 

@@ -14,6 +14,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 import toolgauge as toolgauge_api
+from tests.backends.fakes import Json
 from tests.backends.test_recovery import Phoenix
 from tests.http_server import answering
 from tests.mcp_server.support import client, error_of, text_of
@@ -193,7 +194,7 @@ def test_verdicts_of_people_are_scores_by_a_human_in_the_backend(
         port, run = shown_run(toolgauge)
 
         def by_people() -> list[tuple[object, object]]:
-            scores = [one for one in Phoenix.taken if one["annotator_kind"] == "HUMAN"]
+            scores: list[Json] = [one for one in Phoenix.taken if one["annotator_kind"] == "HUMAN"]
             assert {(one["name"], one["identifier"]) for one in scores} <= {("verdict", "toolgauge:verdict")}
             return [(one["result"]["score"], one["result"]["explanation"]) for one in scores]
 

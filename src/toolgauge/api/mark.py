@@ -7,13 +7,10 @@ from typing import Literal
 
 from opentelemetry.util.re import parse_env_headers
 
-from toolgauge.backends.score_sender import PersonVerdict
-from toolgauge.config.environment import PREFIX
 from toolgauge.model.errors import ConfigError, ToolgaugeError
-from toolgauge.model.feedback import BY_MARK, MAX_REASON, VERDICT_NAME
+from toolgauge.model.feedback import BY_MARK, MAX_REASON, VERDICT_NAME, PersonVerdict
 from toolgauge.net.admin_client import ask, check_url
-from toolgauge.otlp.encode import fit_text
-from toolgauge.service.pulled_verdicts import verdict_events
+from toolgauge.otlp.encode import fit_text, verdict_events
 
 _TRACE = re.compile("[0-9a-f]{32}")
 _DEFAULT, _PATH = "http://localhost:4318", "/v1/logs"
@@ -37,7 +34,7 @@ def mark(trace_id: str, verdict: Literal["good", "bad"], why: str = "", *, endpo
         raise ConfigError("a verdict is `good` or `bad`")
 
     def variable(name: str) -> str:
-        return os.environ.get(f"{PREFIX}{name}", "").strip()
+        return os.environ.get(f"OTEL_EXPORTER_OTLP_{name}", "").strip()
 
     base = endpoint or variable("ENDPOINT") or _DEFAULT
     url = (not endpoint and variable("LOGS_ENDPOINT")) or f"{base.rstrip('/')}{_PATH}"

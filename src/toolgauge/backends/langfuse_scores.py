@@ -8,9 +8,10 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
+from toolgauge.backends.score_sender import Exchange, Reading, Request, Rest, verdict
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
+from toolgauge.model.feedback import PersonVerdict
 
 # The annotation queue does not exist.
 _NOT_FOUND = 404

@@ -9,10 +9,11 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
+from toolgauge.backends.score_sender import Exchange, Reading, Request, Rest, verdict
 from toolgauge.backends.settings import LangsmithSettings
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
+from toolgauge.model.feedback import PersonVerdict
 
 _NOT_FOUND, _CONFLICT = 404, 409
 # The API refuses scores with more decimals.

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
+from toolgauge.backends.score_sender import Exchange, Reading, Request, Rest, verdict
 from toolgauge.backends.settings import MlflowSettings
 from toolgauge.export.score_lines import Score
+from toolgauge.model.feedback import PersonVerdict
 
 _NOT_FOUND = 404
 _ID = "toolgauge_id"

@@ -11,11 +11,12 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, trace_of_mark, verdict
+from toolgauge.backends.score_sender import Exchange, Reading, Request, Rest, trace_of_mark, verdict
 from toolgauge.backends.settings import OpikSettings
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
+from toolgauge.model.feedback import PersonVerdict
 
 _PRIVATE = "/v1/private"
 _HASHED_BYTES = 10

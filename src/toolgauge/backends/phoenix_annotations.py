@@ -9,11 +9,11 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
+from toolgauge.backends.score_sender import Exchange, Reading, Request, Rest, verdict
 from toolgauge.backends.settings import PhoenixSettings
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
-from toolgauge.model.feedback import OWN_IDENTIFIER
+from toolgauge.model.feedback import OWN_IDENTIFIER, PersonVerdict
 
 _NOT_FOUND = 404
 # Traces of one page, and ids of one request: URLs and answers stay small.

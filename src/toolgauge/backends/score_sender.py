@@ -24,6 +24,7 @@ from toolgauge.export.score_lines import Score, decoded, encoded
 from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.sender import Delivered, HttpAnswer, HttpClient, Permanent, Transient, Verdict
 from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.model.feedback import PersonVerdict
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
 
@@ -112,19 +113,6 @@ class ScoreSender:
         except msgspec.MsgspecError:
             # A login page, or another service: `endpoint` may be wrong.
             return Transient("unreadable_answer")
-
-
-class PersonVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict of a person on a run. Without a trace it is about a conversation."""
-
-    name: str
-    label: str | bool | None = None
-    value: float | None = None
-    trace_id: str | None = None
-    conversation_id: str | None = None
-    # Where a person gave it to a toolgauge, and why; empty for verdicts of backends.
-    source: str = ""
-    reason: str = ""
 
 
 _TRACE = re.compile(r"\btrace ([0-9a-f]{32})\b")

@@ -11,7 +11,7 @@ from toolgauge.backends import (
     opik_feedback_scores,
     phoenix_annotations,
 )
-from toolgauge.backends.score_sender import PersonVerdict, Reading, ScoreDestination, ScoreSender, Write
+from toolgauge.backends.score_sender import Reading, ScoreDestination, ScoreSender, Write
 from toolgauge.backends.settings import (
     BackendSettings,
     DatadogSettings,
@@ -25,6 +25,7 @@ from toolgauge.backends.settings import (
 from toolgauge.export.sender import Permanent, Transient
 from toolgauge.export.settings import checked_headers
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.feedback import PersonVerdict
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import NO_LEDGER, Ledger
 

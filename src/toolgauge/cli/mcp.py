@@ -24,7 +24,8 @@ def command(
 
     RECORDING is a file as in `toolgauge check --help`, or a directory. A client starts this command and speaks to it on
     standard input and output; `docs/mcp.md` has what to paste. The agent can list runs, have a failure explained, compare
-    two recordings, have criteria suggested, and find out what was not recorded. Nothing is written, and no judge is asked.
+    two recordings, have criteria suggested, and find out what was not recorded. No file is written, no judge is asked, and
+    nothing is sent but a person's verdict on a run.
 
     The agent gets to read what is given here and what is inside of directories given here, by default the current one, and
     nothing else. Recordings and criteria are read again when they have changed. Values of spans are hidden, but with

@@ -6,6 +6,10 @@ from msgspec import Struct
 
 from toolgauge.model.outcomes import Scorecard
 
+# The event of a verdict, and the attributes for reason and source.
+EVALUATION_EVENT: Final = "gen_ai.evaluation.result"
+EXPLANATION: Final = "gen_ai.evaluation.explanation"
+SOURCE: Final = "toolgauge.verdict.source"
 # The name of people's verdicts, and where they were given; a reason is cut to so many characters.
 VERDICT_NAME: Final = "verdict"
 IN_WEB_VIEW: Final = "web view"
@@ -29,6 +33,19 @@ class Feedback(Struct, frozen=True, kw_only=True, gc=False):
     conversation_id: str | None = None
     explanation: str = ""
     source: str = ""
+
+
+class PersonVerdict(Struct, frozen=True, kw_only=True):
+    """A verdict of a person on a run. Without a trace it is about a conversation."""
+
+    name: str
+    label: str | bool | None = None
+    value: float | None = None
+    trace_id: str | None = None
+    conversation_id: str | None = None
+    # Where a person gave it to a toolgauge, and why; empty for verdicts of backends.
+    source: str = ""
+    reason: str = ""
 
 
 class FeedbackSink(Protocol):

@@ -45,7 +45,7 @@ def ask(
         with error:
             raise _refusal(admin, error.code, error.read(_MAX_REFUSAL_BYTES)) from error
     except (OSError, HTTPException) as error:
-        reason = getattr(error, "reason", error)
+        reason = "it does not answer in HTTP" if isinstance(error, HTTPException) else getattr(error, "reason", error)
         raise ToolgaugeError(f"cannot reach `{admin}`: {reason}", hint="is `toolgauge serve` running there?") from error
 
 

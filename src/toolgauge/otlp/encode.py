@@ -7,15 +7,17 @@ a lone surrogate makes protobuf raise, a NUL makes some stores refuse the whole 
 import re
 import struct
 from binascii import unhexlify
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.feedback import OWN_IDENTIFIER
+from toolgauge.model.feedback import EVALUATION_EVENT, EXPLANATION, OWN_IDENTIFIER, SOURCE, PersonVerdict
 from toolgauge.otlp.bounds import parse
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.marks import LONG, has_feedback_mark, span_marks
@@ -29,6 +31,8 @@ AttributeValue: TypeAlias = str | bool | int | float
 MAX_IDENTIFIER = 256
 
 _LENGTH_DELIMITED, _FIXED64 = 2, 1
+# Records of our own scope are never read.
+_PEOPLE = "people"
 _UINT64_MAX, _INT64_MAX = 2**64 - 1, 2**63 - 1
 _REPLACEMENT = "\ufffd"
 _UNFIT_FOR_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -146,6 +150,31 @@ def raw_id(hex_id: str, size: int) -> bytes:
     except ValueError:
         return b""
     return raw if len(raw) == size else b""
+
+
+def verdict_events(verdicts: Collection[PersonVerdict], now_ns: int) -> bytes:
+    """Write verdicts as a request of log records."""
+    request = ExportLogsServiceRequest()
+    group = request.resource_logs.add().scope_logs.add(scope=InstrumentationScope(name=_PEOPLE))
+    for verdict in verdicts:
+        trace_id = raw_id(verdict.trace_id or "", 16)
+        if not trace_id and verdict.conversation_id is None:
+            continue
+        record = LogRecord(event_name=EVALUATION_EVENT, time_unix_nano=now_ns, trace_id=trace_id)
+        texts: Mapping[str, object] = {
+            "gen_ai.evaluation.name": verdict.name,
+            "gen_ai.evaluation.score.label": None if verdict.label is None else str(verdict.label).lower(),
+            "gen_ai.conversation.id": verdict.conversation_id,
+            EXPLANATION: verdict.reason or None,
+            SOURCE: verdict.source or None,
+        }
+        for key, text in texts.items():
+            if text is not None:
+                record.attributes.add(key=key).value.string_value = str(text)
+        if verdict.value is not None:
+            record.attributes.add(key="gen_ai.evaluation.score.value").value.double_value = verdict.value
+        group.log_records.append(record)
+    return request.SerializeToString()
 
 
 # Adds attributes to a raw span by appending bytes: nothing of the sender's span is rebuilt from decoded fields.

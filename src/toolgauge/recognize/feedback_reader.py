@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import isfinite
 
-from toolgauge.model.feedback import MAX_REASON, OWN_IDENTIFIER, Feedback
+from toolgauge.model.feedback import EVALUATION_EVENT, EXPLANATION, MAX_REASON, OWN_IDENTIFIER, SOURCE, Feedback
 from toolgauge.model.json import Value
 from toolgauge.model.records import LogRecord, Span
 from toolgauge.recognize import values
@@ -67,7 +67,6 @@ def _number(value: str | float) -> float | None:
     return number if isfinite(number) else None
 
 
-EVALUATION_EVENT = "gen_ai.evaluation.result"
 _INLINE = re.compile(
     r"(trace\.|session\.)?(?:evaluations|annotations)\.[0-9]{1,9}\.(?:evaluation|annotation)\.(?=name\Z)"
 )
@@ -75,8 +74,6 @@ _SPAN_KIND, _EVALUATOR = "openinference.span.kind", "EVALUATOR"
 _NAME = "gen_ai.evaluation.name"
 _VALUE = "gen_ai.evaluation.score.value"
 _LABEL = "gen_ai.evaluation.score.label"
-EXPLANATION = "gen_ai.evaluation.explanation"
-SOURCE = "toolgauge.verdict.source"
 _ERROR = "error.type"
 _MAX_NAME = 128
 # One span is one operation: nobody judges it more often.

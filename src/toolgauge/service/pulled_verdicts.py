@@ -4,28 +4,21 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-
-from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.backends.settings import BackendSettings
 from toolgauge.backends.vendors import pull_verdicts
 from toolgauge.config.model import Config, backends
 from toolgauge.model.delivery import Accepted, Consumer
 from toolgauge.model.errors import RecordingError, ToolgaugeError
-from toolgauge.model.feedback import Feedback
-from toolgauge.otlp.encode import raw_id
-from toolgauge.recognize.feedback_reader import EVALUATION_EVENT, EXPLANATION, SOURCE, verdict_of
+from toolgauge.model.feedback import Feedback, PersonVerdict
+from toolgauge.otlp.encode import verdict_events
+from toolgauge.recognize.feedback_reader import verdict_of
 from toolgauge.service.destinations import USER_AGENT
 from toolgauge.service.process import cancelled
 from toolgauge.settings import SECOND
 
 _LOG = logging.getLogger("toolgauge")
-# Not ours: records with our scope are never read.
-_SCOPE = "people"
 
 
 async def pull(name: str, settings: BackendSettings, since_ns: int) -> list[PersonVerdict]:
@@ -99,28 +92,3 @@ class VerdictPuller:
             # Full: the next time they are new again.
             return
         self._known[name] = frozenset(verdicts)
-
-
-def verdict_events(verdicts: Collection[PersonVerdict], now_ns: int) -> bytes:
-    """Write verdicts as a request of log records."""
-    request = ExportLogsServiceRequest()
-    group = request.resource_logs.add().scope_logs.add(scope=InstrumentationScope(name=_SCOPE))
-    for verdict in verdicts:
-        trace_id = raw_id(verdict.trace_id or "", 16)
-        if not trace_id and verdict.conversation_id is None:
-            continue
-        record = LogRecord(event_name=EVALUATION_EVENT, time_unix_nano=now_ns, trace_id=trace_id)
-        texts: Mapping[str, object] = {
-            "gen_ai.evaluation.name": verdict.name,
-            "gen_ai.evaluation.score.label": None if verdict.label is None else str(verdict.label).lower(),
-            "gen_ai.conversation.id": verdict.conversation_id,
-            EXPLANATION: verdict.reason or None,
-            SOURCE: verdict.source or None,
-        }
-        for key, text in texts.items():
-            if text is not None:
-                record.attributes.add(key=key).value.string_value = str(text)
-        if verdict.value is not None:
-            record.attributes.add(key="gen_ai.evaluation.score.value").value.double_value = verdict.value
-        group.log_records.append(record)
-    return request.SerializeToString()

@@ -19,10 +19,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.msgpack import Ext
 
-from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.model import content, left_out, observations, outcomes, records, trajectory
 from toolgauge.model.errors import StateError
-from toolgauge.model.feedback import BY_MARK, IN_WEB_VIEW, MAX_REASON, VERDICT_NAME, Feedback
+from toolgauge.model.feedback import BY_MARK, IN_WEB_VIEW, MAX_REASON, VERDICT_NAME, Feedback, PersonVerdict
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.encode import fit_text

@@ -30,12 +30,13 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
 from toolgauge.net.settings import is_loopback
+from toolgauge.otlp.encode import verdict_events
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import static_file
 from toolgauge.service.process import Faults, beside, cancelled
-from toolgauge.service.pulled_verdicts import verdict_events
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
+from toolgauge.state.store import StateStore
 from toolgauge.web.health_pages import health, not_evaluated
 from toolgauge.web.pages import (
     Action,
@@ -122,7 +123,7 @@ class WebEndpoint(HttpEndpoint):
             headers=HEADERS,
         )
         self._routes = routes
-        self._actions = actions
+        self._actions, self._acting = actions, asyncio.Lock()
         self._scheme = "http" if settings.tls is None else "https"
         self._stamp = stamp
         self._faults = faults
@@ -181,7 +182,9 @@ class WebEndpoint(HttpEndpoint):
                 back = form.get("back", "")
                 if back and _OWN_PATH.fullmatch(back) is None:
                     raise FormError("`back` must be a path of this web view")
-                path = await action(form)
+                # In turn: on a disk that hangs, one thread waits.
+                async with self._acting:
+                    path = await action(form)
             except FormError as error:
                 return _text(error.status, error.message)
             if "text/html" in request.headers.get("Accept", ""):
@@ -337,7 +340,7 @@ class WebView:
             return phase, id(shown.writing), changes, alarms, active, figures
 
         service.on_feedback = shown.verdicts.hear
-        await beside(lambda: shown.verdicts.restore(service.store), "verdicts")
+        await beside(lambda: self._restore(service.store), "verdicts")
         shown.state = None if service.store is None else service.store.directory
         routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
         actions: dict[str, Action] = {"/verdict": partial(self._give, service), "/adopt": self._adopt}
@@ -367,6 +370,12 @@ class WebView:
         ).observe = lambda: {**self._given, ("unmatched", "other"): shown.verdicts.unmatched}
         await endpoint.start()
         self._settling = asyncio.create_task(self._settle_regularly(service))
+
+    def _restore(self, store: StateStore | None) -> None:
+        """Read the verdicts of earlier processes, and show their runs."""
+        self._shown.verdicts.restore(store)
+        for _, scorecard in reversed(self._shown.verdicts.runs()):
+            self._shown.store.add(scorecard)
 
     async def _give(self, service: Runtime, form: Form) -> str:
         """Keep a verdict on a run, or take it back; return the path of the run's page."""

@@ -58,6 +58,7 @@ def test_a_verdict_outlives_a_kill_right_after_the_answer(tmp_path: Path):
     with serving(tmp_path, state(tmp_path)) as toolgauge:
         port = web_port(toolgauge)
         assert verdicts(port) == [[run, "bad", "wrong city", "web view"]]
+        assert trace_links(port) == [f"/trajectories/{run}"]
         assert post(port, {"id": run, "verdict": "good"}, HTML) == (303, f"/trajectories/{run}")
         assert verdicts(port) == [[run, "good", "", "web view"]]
         assert post(port, {"id": run, "verdict": "none"}) == (204, "")

@@ -314,7 +314,6 @@ class OneEffect(FactsEvaluator):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, earlier_traces=True)
-    without_calls: ClassVar[Outcome | None] = _NO_ACT
 
     def outcomes(self, facts: Facts) -> list[Judged]:
         """Return one outcome for each act."""

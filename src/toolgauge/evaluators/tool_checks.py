@@ -285,7 +285,6 @@ class ToolContract(FactsEvaluator):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, contracts=True)
-    without_calls: ClassVar[Outcome | None] = None
     judges_every_answer: ClassVar[bool] = True
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:

@@ -185,8 +185,6 @@ class Registered(Struct, frozen=True):
     evaluator: Evaluator | None
     # The method of its evaluator that takes shared facts, where there is one.
     outcomes: Callable[[Facts], Iterable[Judged]] | None
-    # Makes its one result of a trajectory without calls, where that is always the same.
-    without_calls: MakeResult | None
     judge: JudgeEvaluator | None
     service: Globs | None
     agent: Globs | None
@@ -214,12 +212,10 @@ def register(criterion: Criterion) -> Registered:
     own = evaluator if isinstance(evaluator, TakesFacts) else None
     makes = Makes(criterion, keeps_parts=own is not None)
     is_plain = when == When() and criterion.sample >= 1 and isinstance(criterion.reference, NoReference)
-    nothing = own.without_calls if own is not None and is_plain else None
     return Registered(
         criterion,
         evaluator=None if asks else evaluator,
         outcomes=None if own is None else own.outcomes,
-        without_calls=None if nothing is None else makes.of(nothing),
         judge=evaluator if asks else None,
         service=None if when.service is None else Globs((when.service,)),
         agent=None if when.agent is None else Globs((when.agent,)),

@@ -76,6 +76,45 @@ def _given(source: object) -> Sequence[object]:
             raise TypeError(f"a `{type(source).__name__}` is no source: {_ALLOWED}")
 
 
+class LoadedCriteria:
+    """Configuration and criteria, read and ready to score. Raises `ConfigError` when a file is wrong."""
+
+    def __init__(
+        self,
+        criteria: Path | Criterion | Iterable[Path | Criterion],
+        config: Path | Sequence[Path],
+        overrides: Sequence[str],
+        *,
+        defaults: bool = True,
+    ) -> None:
+        files, written = _by_kind(criteria)
+        configs = tuple(map(os.fsdecode, (config,) if isinstance(config, str | os.PathLike) else config))
+        self.config, self.criteria = load_for_replay(
+            configs, overrides, files, os.environ, written=[one.written for one in written], defaults=defaults
+        )
+        redact = self.config.redact
+        shows = redact.values == "show" or "values" not in redact.model_fields_set
+        self.redactor = redactor(self.config, show_values=shows)
+
+    def evaluate(self, source: Source) -> Evaluation:
+        """Score the tool calls of a source."""
+        pass_at = {one.revision: one.pass_at for one in self.criteria}
+        writer = TrajectoryWriter(self.redactor, pass_at)
+        default = {one.name for one in self.criteria if one.is_default}
+        trajectories = tuple(
+            EvaluatedTrajectory(
+                trajectory=scorecard.trajectory,
+                writer=writer,
+                results=tuple(
+                    CriterionResult.of(shown_verdict(one, self.redactor, pass_at), is_default=one.criterion in default)
+                    for one in scorecard.results
+                ),
+            )
+            for scorecard in scorecards(requests(source), offline_pipeline(self.config, self.criteria))
+        )
+        return Evaluation(trajectories=trajectories, criteria=tuple(one.name for one in self.criteria), writer=writer)
+
+
 def check(
     source: Source,
     criteria: Path | Criterion | Iterable[Path | Criterion] = (),
@@ -93,27 +132,7 @@ def check(
     Values are shown unless the configuration has `redact.values`; secrets stay masked. Raises `ConfigError` for wrong
     criteria or configuration, `RecordingError` for what cannot be read, `TypeError` for any other source.
     """
-    files, written = _by_kind(criteria)
-    configs = tuple(map(os.fsdecode, (config,) if isinstance(config, str | os.PathLike) else config))
-    loaded, made = load_for_replay(
-        configs, overrides, files, os.environ, written=[one.written for one in written], defaults=defaults
-    )
-    shows = loaded.redact.values == "show" or "values" not in loaded.redact.model_fields_set
-    redacting, pass_at = redactor(loaded, show_values=shows), {one.revision: one.pass_at for one in made}
-    writer = TrajectoryWriter(redacting, pass_at)
-    default = {one.name for one in made if one.is_default}
-    trajectories = tuple(
-        EvaluatedTrajectory(
-            trajectory=scorecard.trajectory,
-            writer=writer,
-            results=tuple(
-                CriterionResult.of(shown_verdict(one, redacting, pass_at), is_default=one.criterion in default)
-                for one in scorecard.results
-            ),
-        )
-        for scorecard in scorecards(requests(source), offline_pipeline(loaded, made))
-    )
-    return Evaluation(trajectories=trajectories, criteria=tuple(one.name for one in made), writer=writer)
+    return LoadedCriteria(criteria, config, overrides, defaults=defaults).evaluate(source)
 
 
 def _by_kind(criteria: object) -> tuple[list[str], list[Criterion]]:

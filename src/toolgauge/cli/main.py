@@ -21,7 +21,7 @@ from toolgauge.report.streams import (
     has_colour,
     kept_output,
     open_streams,
-    outlasting_reader,
+    outlast_reader,
 )
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -149,8 +149,7 @@ class LazyGroup(click.Group):
             close = get_close_matches(name, _COMMANDS, n=1)
             hint = f" Did you mean `{close[0]}`?" if close else ""
             ctx.fail(f"no command called `{name}`.{hint}")
-        if name not in _ENDS_WITH_READER:
-            ctx.with_resource(outlasting_reader())
+        outlast_reader(outlasts=name not in _ENDS_WITH_READER)
         return super().resolve_command(ctx, args)
 
     def make_context(

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Struct
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Leaf
@@ -22,7 +22,7 @@ from toolgauge.score.origins.provenance import (
     equals_attribute,
     joined,
 )
-from toolgauge.score.patterns import Globs, read_path, read_place
+from toolgauge.score.patterns import Globs, read_path, read_place, with_places
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule, compiled
 from toolgauge.score.selection import CallSelection, hidden_calls, no_object, readable_arguments, shown
 
@@ -118,14 +118,7 @@ class DataFlow(CallSelection):
     judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "call"
 
-    rules: Annotated[dict[str, FlowRule], Field(min_length=1, max_length=_MAX_RULES)]
-
-    @field_validator("rules")
-    @classmethod
-    def _has_places(cls, rules: dict[str, FlowRule]) -> dict[str, FlowRule]:
-        for key in rules:
-            read_place(key)
-        return rules
+    rules: Annotated[dict[str, FlowRule], Field(min_length=1, max_length=_MAX_RULES), AfterValidator(with_places)]
 
     @property
     def needs(self) -> Needs:

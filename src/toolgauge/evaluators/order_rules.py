@@ -9,15 +9,15 @@ from operator import attrgetter
 from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Struct
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import leaves
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.call_patterns import CallPattern, Match, not_empty, regular_expression
-from toolgauge.score.patterns import Pattern
+from toolgauge.score.call_patterns import CallPattern, Match, not_empty
+from toolgauge.score.patterns import Pattern, regular_expression
 from toolgauge.score.recorded_values import written
 from toolgauge.score.selection import (
     FailedCalls,
@@ -284,14 +284,9 @@ class RequiresConfirmation(_Rule):
 
     requires_confirmation: CallPattern
     # RE2 over the whole text of a message.
-    yes: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
-
-    @field_validator("yes")
-    @classmethod
-    def _is_pattern(cls, yes: str | None) -> str | None:
-        if yes is not None:
-            regular_expression(yes)
-        return yes
+    yes: (
+        Annotated[str, Field(max_length=_MAX_TEXT), AfterValidator(lambda yes: regular_expression(yes).text)] | None
+    ) = None
 
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger) -> None:
         """Look for the user's answer to each call."""

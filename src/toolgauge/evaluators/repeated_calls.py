@@ -135,19 +135,12 @@ class _Seen(Struct, frozen=True):
 
 def _numbers(trajectory: Trajectory, calls: list[ToolCall]) -> dict[int, int]:
     """Return numbers by the order of the calls, equal for identical calls; calls with unseen arguments have none."""
-    names: set[str] = set()
-    repeated: set[str] = set()
-    for call in calls:
-        (repeated if call.name in names else names).add(call.name)
-    histories = Histories(trajectory) if repeated else None
+    histories = Histories(trajectory)
     known: dict[Hashable, int] = {}
     numbers: dict[int, int] = {}
     for call in calls:
         if unseen_arguments(call) is None:
-            key: Hashable = call.name
-            # A tool that is called once needs no look at its arguments.
-            if histories is not None and call.name in repeated:
-                key = (call.agent, histories.of(call), call.name, _arguments(call))
+            key = (call.agent, histories.of(call), call.name, _arguments(call))
             numbers[call.order] = known.setdefault(key, len(known))
     return numbers
 
@@ -314,7 +307,6 @@ class OneEffect(FactsEvaluator):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, earlier_traces=True)
-    without_calls: ClassVar[Outcome | None] = _NO_ACT
 
     def outcomes(self, facts: Facts) -> list[Judged]:
         """Return one outcome for each act."""

@@ -437,7 +437,6 @@ class ToolUse(FactsEvaluator):
     judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, agent_run=True, binary=True)
-    without_calls: ClassVar[Outcome | None] = None
 
     def outcomes(self, facts: Facts) -> list[Judged]:
         """Return one outcome for the trajectory."""

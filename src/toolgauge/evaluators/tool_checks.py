@@ -101,31 +101,23 @@ class KnownTool(FactsEvaluator):
 
 
 class _Check:
-    """The offer for the calls of one run, and the outcomes found so far."""
+    """The offer for the calls of one run."""
 
     def __init__(self, offer: Offer | None, trajectory: Trajectory, kinds: ToolKinds) -> None:
         self._offer, self._kinds = offer, kinds
         self.names: Mapping[str, object] = {} if offer is None else offer.tools
         self.remark = "" if offer is None else offer.remark
         self._agents = trajectory.agents
-        self._known: dict[tuple[str, str, str | None], Outcome] = {}
-        self._aliases: dict[str, str | None] = {}
 
     def verdict(self, call: ToolCall) -> Outcome:
-        """Judge a call of a tool that is missing from the offer; the same object for all calls that are judged alike."""
+        """Judge a call of a tool that is missing from the offer."""
         name, offer, alias = call.name, self._offer, None
         if offer is None:
             return _NO_OFFER
         # The tool on offer that a server or a gateway calls so, unless the framework knew no such tool.
         if call.state != "rejected" or call.error is None or call.error.kind != UNKNOWN_TOOL:
-            if name not in self._aliases:
-                self._aliases[name] = known_as(name, islice(self.names, _COMPARED_NAMES))
-            alias = self._aliases[name]
-        proof = self._proof(call) if alias is None else ""
-        verdict = self._known.get((name, proof, alias))
-        if verdict is None:
-            verdict = self._known[name, proof, alias] = _offer_verdict(name, offer, proof, alias)
-        return verdict
+            alias = known_as(name, islice(self.names, _COMPARED_NAMES))
+        return _offer_verdict(name, offer, self._proof(call) if alias is None else "", alias)
 
     def _proof(self, call: ToolCall) -> str:
         """Return the sign that a tool missing from the recorded offer exists, or may exist; "" without any."""
@@ -285,7 +277,6 @@ class ToolContract(FactsEvaluator):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, contracts=True)
-    without_calls: ClassVar[Outcome | None] = None
     judges_every_answer: ClassVar[bool] = True
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:

@@ -3,10 +3,11 @@
 A run is decided on once, when all of its results are in. Every process draws the same runs: by a hash of their ids.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import blake2b
+
+from cachetools import LRUCache
 
 from toolgauge.export.score_lines import Score
 from toolgauge.export.settings import LabelQueue
@@ -25,8 +26,8 @@ class LabelQueues:
     def __init__(self, queues: Sequence[LabelQueue]) -> None:
         self._queues = tuple(queues)
         # By run: outcomes of criteria without a judge, for each queue, and whether the run is the first of its kind.
-        self._waiting: OrderedDict[str, tuple[list[set[str]], bool]] = OrderedDict()
-        self._kinds: OrderedDict[tuple[str, ...], None] = OrderedDict()
+        self._waiting: LRUCache[str, tuple[list[set[str]], bool]] = LRUCache(_MOST)
+        self._kinds: LRUCache[tuple[str, ...], None] = LRUCache(_MOST)
 
     def marks(self, scorecard: Scorecard) -> Iterator[Score]:
         """Yield a mark for each backend into whose queue the run comes."""
@@ -48,13 +49,8 @@ class LabelQueues:
             kind = (trajectory.service or "", trajectory.resource.get(VERSION, ""), *tools)
             is_first = kind not in self._kinds
             self._kinds[kind] = None
-            self._kinds.move_to_end(kind)
-            if len(self._kinds) > _MOST:
-                self._kinds.popitem(last=False)
             if scorecard.awaits_judges:
                 self._waiting[run] = found, is_first
-                if len(self._waiting) > _MOST:
-                    self._waiting.popitem(last=False)
                 return
         done: set[str] = set()
         for queue, code, judges in zip(self._queues, found, by_judges, strict=True):

@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from itertools import chain
 from sys import maxsize
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
+from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     # It loads the event loop, which commands that send nothing do without.
     from toolgauge.export.send_queue import SendQueue
 
-# The oldest are forgotten beyond: decided traces, conversations that failed.
+# The least recently used are forgotten beyond: decided traces, conversations that failed.
 _MAX_IDS = 100_000
 # Seen names of tools and versions; later ones are no longer first.
 _MAX_NAMES = 10_000
@@ -43,8 +44,6 @@ _UNSAMPLED = SamplingDecision(is_kept=True)
 _RANDOM_BYTES = 7
 _SAMPLED = b"ot="
 UnsampledReason: TypeAlias = Literal["full", "wait", "overload", "memory", "shutdown"]
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
 class Runs(Protocol):
@@ -85,9 +84,9 @@ class Keep:
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         # Waiting traces whose root has come, and when the last of them came, the most quiet in front.
         self._rooted: OrderedDict[str, int] = OrderedDict()
-        self.decided: OrderedDict[str, SamplingDecision] = OrderedDict()
+        self.decided: LRUCache[str, SamplingDecision] = LRUCache(_MAX_IDS)
         # The shares of conversations in which something failed; hashes stand for ids, which may be long.
-        self._failed: OrderedDict[int, float] = OrderedDict()
+        self._failed: LRUCache[int, float] = LRUCache(_MAX_IDS)
         self._names: set[tuple[str, ...]] = set()
         # Kept, and without room in the queue.
         self._ready: dict[Signal, deque[Outgoing]] = {"traces": deque(), "logs": deque()}
@@ -214,7 +213,7 @@ class Keep:
         if run.conversation_id is not None:
             key = _randomness_of(run.conversation_id)
             if bad:
-                _remember(self._failed, key, max(self._failed.pop(key, 0.0), *bad))
+                self._failed[key] = max(self._failed.get(key, 0.0), *bad)
             shares.append(self._failed.get(key, 0.0))
         if settings.slow is not None and run.start_ns and run.end_ns - run.start_ns > settings.slow.over:
             shares.append(settings.slow.share)
@@ -286,7 +285,7 @@ class Keep:
 
     def _finish(self, trace_id: str, decision: SamplingDecision) -> None:
         self._rooted.pop(trace_id, None)
-        _remember(self.decided, trace_id, decision)
+        self.decided[trace_id] = decision
         self._carry_out(decision, self._waiting.pop(trace_id).requests)
 
     def _carry_out(self, decision: SamplingDecision, requests: Iterable[Outgoing]) -> None:
@@ -398,7 +397,7 @@ class Keepers:
         for one in closed:
             for name, decision in one.sampled.items():
                 if name in keeps:
-                    _remember(keeps[name].decided, one.id, decision)
+                    keeps[name].decided[one.id] = decision
             yield one
 
 
@@ -420,9 +419,3 @@ def _sampled_spans(requests: Iterable[Outgoing]) -> Iterator[bytes]:
 def _randomness_of(conversation: str) -> int:
     key = conversation.encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(key, digest_size=_RANDOM_BYTES).digest())
-
-
-def _remember(memory: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> None:
-    memory[key] = value
-    if len(memory) > _MAX_IDS:
-        memory.popitem(last=False)

@@ -3,28 +3,26 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 import pytest
 
-from toolgauge.api.check import check
+from toolgauge.api.check import LoadedCriteria
 from toolgauge.api.evaluation import Evaluation
 from toolgauge.api.written_criterion import Criterion as WrittenCriterion
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError
-from toolgauge.pytest_plugin.collector import ExportRequest
 from toolgauge.score.criterion import Criterion, Lookup, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
-from toolgauge.service.criteria_factory import load_for_replay
-from toolgauge.service.pipeline_factory import redactor, tool_kinds
+from toolgauge.service.pipeline_factory import tool_kinds
 
 # The attribute that names the case in the examples of reference files.
 CASE_KEY = "eval.case.id"
 # What the conventions call the test itself: a reference file may have one line a test.
 TEST_KEY = "test.case.name"
 _KEYS = ("criteria", "config", "overrides", "case", "attributes")
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +46,9 @@ def settings_of(item: pytest.Item) -> TestSettings:
     for mark in marks:
         attributes |= mark.attributes
     return TestSettings(
-        criteria=_unique([*item.config.getini("toolgauge_criteria"), *(it for mark in marks for it in mark.criteria)]),
-        config=_unique([*item.config.getini("toolgauge_config"), *(file for mark in marks for file in mark.config)]),
+        # A file may be named for the module and for the test.
+        criteria=(*dict.fromkeys(chain(item.config.getini("toolgauge_criteria"), *(mark.criteria for mark in marks))),),
+        config=(*dict.fromkeys(chain(item.config.getini("toolgauge_config"), *(mark.config for mark in marks))),),
         overrides=tuple(override for mark in marks for override in mark.overrides),
         case=next((mark.case for mark in reversed(marks) if mark.case is not None), None),
         attributes=attributes,
@@ -90,34 +89,14 @@ def _paths(key: str, given: object) -> tuple[str | os.PathLike[str], ...]:
     return cast("tuple[str | os.PathLike[str], ...]", several)
 
 
-def _unique(given: Iterable[_T]) -> tuple[_T, ...]:
-    """Leave out repeats: a file may be named for the module and for the test."""
-    found: list[_T] = []
-    for one in given:
-        if one not in found:
-            found.append(one)
-    return tuple(found)
+class TestCriteria(LoadedCriteria):
+    """Criteria of a test that are ready to score."""
 
-
-class LoadedCriteria:
-    """Criteria that are ready to score. Raises `ConfigError` when a file is wrong."""
+    __test__ = False  # not a class of tests, despite its name
 
     def __init__(self, settings: TestSettings, written: Sequence[WrittenCriterion]) -> None:
-        self._settings = settings
-        given = (*settings.criteria, *written)
-        files = [str(one) for one in given if isinstance(one, Path)]
-        objects = [one for one in given if isinstance(one, WrittenCriterion)]
-        for one in given:
-            if not isinstance(one, Path | WrittenCriterion):
-                wanted = "give paths of criteria files, or `toolgauge.Criterion`"
-                raise TypeError(f"a `{type(one).__name__}` is not a criterion: {wanted}")
-        self._given = (*files, *objects)
-        config_files = tuple(map(str, settings.config))
-        self._config, self.criteria = load_for_replay(
-            config_files, settings.overrides, files, os.environ, written=[one.written for one in objects]
-        )
-        is_shown = self._config.redact.values == "show" or "values" not in self._config.redact.model_fields_set
-        self.redactor = redactor(self._config, show_values=is_shown)
+        given = cast("Iterable[Path | WrittenCriterion]", (*settings.criteria, *written))
+        super().__init__(given, settings.config, settings.overrides)
 
     @property
     def case_keys(self) -> frozenset[str]:
@@ -133,13 +112,9 @@ class LoadedCriteria:
             raise ConfigError(message, hint=suggestion(unknown, known))
         return tuple(known[name] for name in names)
 
-    def evaluate(self, requests: Iterable[ExportRequest]) -> Evaluation:
-        """Score the requests of a test."""
-        return check(tuple(requests), self._given, config=self._settings.config, overrides=self._settings.overrides)
-
     def unmatched(self, evaluation: Evaluation) -> tuple[Unmatched, ...]:
         """Return the criteria that judged nothing, with the conditions that excluded everything."""
-        unmatched, kinds = UnmatchedCriteria(tuple(map(register, self.criteria))), tool_kinds(self._config)
+        unmatched, kinds = UnmatchedCriteria(tuple(map(register, self.criteria))), tool_kinds(self.config)
         for one in evaluation.trajectories:
             unmatched.see(with_writing_tools(one.trajectory, (), kinds))
         return unmatched.so_far()

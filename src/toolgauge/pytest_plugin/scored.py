@@ -26,7 +26,7 @@ from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.otlp.request import framed
 from toolgauge.pytest_plugin.collector import Collector, ExportRequest, obstacle
-from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings, settings_of
+from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, TestCriteria, TestSettings, settings_of
 from toolgauge.report.explanations import comparison, worst_result
 from toolgauge.report.findings import CriterionCounts, table_lines
 from toolgauge.report.json_objects import content_of
@@ -195,7 +195,7 @@ def _unfinished_lines(unfinished: Sequence[str]) -> Iterator[str]:
 
 
 # Reads the criteria of a test, or has read them before.
-LoadCriteria: TypeAlias = Callable[[TestSettings, Sequence[Criterion]], LoadedCriteria]
+LoadCriteria: TypeAlias = Callable[[TestSettings, Sequence[Criterion]], TestCriteria]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +300,7 @@ class Scored:
 
     def _evaluate(
         self, criteria: Sequence[str | Criterion]
-    ) -> tuple[LoadedCriteria, Sequence[RegisteredCriterion], Evaluation]:
+    ) -> tuple[TestCriteria, Sequence[RegisteredCriterion], Evaluation]:
         __tracebackhide__ = True
         try:
             loaded = self._load(self._settings, [one for one in criteria if isinstance(one, Criterion)])
@@ -309,7 +309,7 @@ class Scored:
                 raise AssertionError(nothing_collected(self._collection.unfinished, obstacle()))
             key = (self._collection.size, self.case, loaded)
             if key not in self._evaluated:
-                self._evaluated[key] = loaded.evaluate(self._collection.requests(self._attributes(loaded.case_keys)))
+                self._evaluated[key] = loaded.evaluate([*self._collection.requests(self._attributes(loaded.case_keys))])
         except ToolgaugeError as error:
             # Without the frames in between, which read files.
             raise type(error)(error.message, hint=error.hint) from None
@@ -393,7 +393,7 @@ class ScoredTests:
     def __init__(self, record_to: str | None) -> None:
         self._collector = Collector()
         self._record_to = None if record_to is None else Path(record_to)
-        self._loaded: dict[object, LoadedCriteria] = {}
+        self._loaded: dict[object, TestCriteria] = {}
 
     def begin(self, item: pytest.Item) -> Scored:
         """Collect for a test; a repeated attempt starts with an empty collection."""
@@ -443,8 +443,8 @@ class ScoredTests:
             del item.stash[_SCORED]
         return report
 
-    def _load(self, settings: TestSettings, written: Sequence[Criterion]) -> LoadedCriteria:
+    def _load(self, settings: TestSettings, written: Sequence[Criterion]) -> TestCriteria:
         given = (settings.criteria, settings.config, settings.overrides, tuple(written))
         if given not in self._loaded:
-            self._loaded[given] = LoadedCriteria(settings, written)
+            self._loaded[given] = TestCriteria(settings, written)
         return self._loaded[given]

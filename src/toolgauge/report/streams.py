@@ -50,10 +50,28 @@ class Output(TextIOWrapper):
     """A stream that lets neither commands nor control characters of others through."""
 
     _drawn = 0
+    # Whether the rest is dropped once its reader has gone.
+    outlasts_reader = False
 
     def write(self, text: str, /) -> int:
         """Write text."""
-        return super().write(_safe(text))
+        try:
+            return super().write(_safe(text))
+        except BrokenPipeError:
+            if not self.outlasts_reader:
+                raise
+            drop_output()
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        try:
+            super().flush()
+        except BrokenPipeError:
+            if not self.outlasts_reader:
+                raise
+            drop_output()
+            super().flush()
 
     def annotate(self, command: str) -> None:
         """Write a command to GitHub of our own: only its first two characters begin one."""
@@ -67,24 +85,6 @@ class Output(TextIOWrapper):
         if shown or before:
             super().write(f"\r{' ' * before}\r{shown}")
             self.flush()
-
-
-class _LastingOutput(Output):
-    """Standard output that drops the rest once its reader has gone."""
-
-    def write(self, text: str, /) -> int:
-        try:
-            return super().write(text)
-        except BrokenPipeError:
-            drop_output()
-            return len(text)
-
-    def flush(self) -> None:
-        try:
-            super().flush()
-        except BrokenPipeError:
-            drop_output()
-            super().flush()
 
 
 # Standard output while a command runs: the streams of a process are its state.
@@ -177,19 +177,10 @@ def close_log() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-@contextlib.contextmanager
-def outlasting_reader() -> Generator[None]:
-    """Let a command run to its end without a reader, so that its exit code and its files are as they would be alone."""
-    stdout: object = sys.stdout
-    if not isinstance(stdout, TextIOWrapper):
-        yield
-        return
-    output = _LastingOutput(sys.stdout.buffer, encoding=stdout.encoding, errors=stdout.errors)
-    try:
-        with contextlib.redirect_stdout(output):
-            yield
-    finally:
-        output.detach()
+def outlast_reader(*, outlasts: bool) -> None:
+    """Let a command run to its end without a reader, so that its exit code and its files are as they would be alone, or not."""
+    if isinstance(sys.stdout, Output):
+        sys.stdout.outlasts_reader = outlasts
 
 
 def drop_output() -> None:

@@ -280,12 +280,6 @@ class ArgumentComparer:
                     differences.append(Difference(where=path(tool, name), rule="invented", actual=given))
         return verdicts, differences
 
-    def equal_arguments(self, slot: int, call: int) -> int | None:
-        """Return the number of arguments of an equal pair, where no rule could think otherwise; else `None`."""
-        wanted = self.sides.slot_arguments[slot]
-        is_free = not self._terms.rules.root and not self._terms.required_only
-        return len(wanted) if is_free and wanted is not None and wanted == self.sides.call_arguments[call] else None
-
     def _of_slot(self, slot: int) -> dict[str, _Wanted]:
         """Return the expected arguments that are compared."""
         found = self._wanted.get(slot)
@@ -460,12 +454,6 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
     differences: list[Difference] = []
     figures = Figures(expected=sum(len(sides.slot_arguments[slot] or ()) for slot in alignment.missing))
     for pair in alignment.pairs:
-        equal = comparer.equal_arguments(pair.expected, pair.actual)
-        if equal is not None:
-            figures.met += equal
-            figures.expected += equal
-            figures.given += equal
-            continue
         is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
         verdicts, found = comparer.compare(pair.expected, pair.actual, explain=is_asked)
         figures.add(verdicts)

@@ -21,7 +21,7 @@ from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import agent_of
 from toolgauge.score.equality import same
-from toolgauge.score.patterns import Globs, Pattern, Step, read_path, values_at
+from toolgauge.score.patterns import Globs, Step, read_path, regular_expression, values_at
 from toolgauge.score.selection import readable_arguments, shown, unseen_arguments
 from toolgauge.settings import ONE_OR_MORE, also_written_as
 
@@ -246,14 +246,6 @@ def _is_among(values: tuple[_Scalar, ...]) -> Callable[[Json], bool]:
     globs = _compiled_globs(tuple(value for value in values if isinstance(value, str)))
     others = tuple(value for value in values if not isinstance(value, str))
     return lambda value: globs.match(value) if isinstance(value, str) else any(same(value, one) for one in others)
-
-
-def regular_expression(text: str) -> Pattern:
-    """Compile an RE2 pattern; raise ValueError for a wrong one."""
-    try:
-        return Pattern(text)
-    except ConfigError as error:
-        raise ValueError(f"holds `{text[:60]}`, which is no regular expression ({error.hint})") from error
 
 
 class _Place(Struct, frozen=True):

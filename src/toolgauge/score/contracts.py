@@ -69,15 +69,10 @@ def begins(words: tuple[str, ...], beginnings: Collection[tuple[str, ...]]) -> b
 
 def name_words(name: str) -> tuple[str, ...]:
     """Split the name of a tool into lower-case words, without its namespace."""
-    return _own_words(name[-READ_LENGTH:])
+    return _split(_NAMESPACE.split(name[-READ_LENGTH:])[-1])
 
 
 # Agents call the same few tools all day long.
-@lru_cache(maxsize=MAX_KNOWN)
-def _own_words(name: str) -> tuple[str, ...]:
-    return _split(_NAMESPACE.split(name)[-1])
-
-
 @lru_cache(maxsize=MAX_KNOWN)
 def _split(text: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(text))
@@ -239,8 +234,6 @@ class ToolKinds:
         # Agents call the same few tools again and again.
         known = lru_cache(maxsize=MAX_KNOWN)
         self.of, self._kind = known(self._merged), known(self._decided)
-        self.pauses, self.may_repeat, self.writes = known(self._pauses), known(self._may_repeat), known(self._writes)
-        self.gives_answers = known(self._gives_answers)
         # All tools on offer are asked for with each trajectory.
         self.writing = lru_cache(maxsize=_MAX_OFFERS)(self._writing)
 
@@ -251,7 +244,7 @@ class ToolKinds:
             return found[0] if found else _NOTHING
         return Contract.model_construct(**{key: value for one in found for key, value in one if value is not None})
 
-    def _writes(self, name: str) -> bool:
+    def writes(self, name: str) -> bool:
         """Return whether the tool changes state."""
         return self._kind(name) == "writes"
 
@@ -263,7 +256,7 @@ class ToolKinds:
         """Return whether the tool hands over, answers or thinks."""
         return self._kind(name) == "neutral"
 
-    def _gives_answers(self, name: str, *, was_taken: bool) -> bool:
+    def gives_answers(self, name: str, *, was_taken: bool) -> bool:
         """Return whether a tool carries the structured answer, by its name or because one of its calls `was_taken` for it."""
         words = name_words(name)
         is_answer = was_taken or words in ANSWER_NAMES or words[: len(ANSWER_PREFIX)] == ANSWER_PREFIX
@@ -276,13 +269,13 @@ class ToolKinds:
         declared = self.of(name).hands_over
         return hands_over(name) if declared is None else declared
 
-    def _pauses(self, name: str) -> bool:
+    def pauses(self, name: str) -> bool:
         """Return whether a call of the tool is a change that makes the next equal call of another one new."""
         declared = self.of(name).polls
         is_waiting = begins(name_words(name), _WAITING) if declared is None else declared
         return is_waiting or self.hands_over(name)
 
-    def _may_repeat(self, name: str) -> bool:
+    def may_repeat(self, name: str) -> bool:
         """Return whether the tool is called again and again on purpose, or hands over."""
         declared = self.of(name).polls
         if declared is None:

@@ -201,8 +201,6 @@ def _marks(seen: Seen, trajectory: Trajectory, known: Set[int]) -> list[bytes]:
     return found
 
 
-# Each trace of a conversation asks twice.
-@lru_cache(maxsize=1)
 def _key(conversation_id: str) -> bytes:
     return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
 

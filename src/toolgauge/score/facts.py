@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects
-from toolgauge.model.outcomes import Outcome, once
+from toolgauge.model.outcomes import once
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory, made_good
 from toolgauge.score.contracts import BY_NAME, ToolKinds
@@ -19,7 +19,7 @@ from toolgauge.score.error_texts import ErrorTexts, with_error_texts
 from toolgauge.score.final_answers import LONGEST_ANSWER, answers
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
-from toolgauge.score.selection import NO_CALLS, CallSelection, has_taken_effect, readable_arguments
+from toolgauge.score.selection import CallSelection, has_taken_effect, readable_arguments
 from toolgauge.score.tool_offers import RunOffers
 
 EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
@@ -94,9 +94,6 @@ class Facts(Struct, dict=True, eq=False):
 class TakesFacts:
     """An evaluator of ours that needs no reference. All of them share the scorer's facts."""
 
-    # The outcome of every trajectory without calls, made or hidden; `None` where more decides it.
-    without_calls: ClassVar[Outcome | None] = None
-
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield outcomes."""
         return iter(self.outcomes(Facts(trajectory)))
@@ -108,15 +105,11 @@ class TakesFacts:
 
 
 class FactsEvaluator(TakesFacts, CallSelection):
-    """An evaluator that selects calls. Most have nothing to judge in a trajectory without calls."""
-
-    without_calls: ClassVar[Outcome | None] = NO_CALLS
+    """An evaluator that selects calls."""
 
 
 class EarlierTracesEvaluator(FactsEvaluator):
     """An evaluator that judges a trace by what earlier traces of its conversation showed, too."""
-
-    without_calls: ClassVar[Outcome | None] = None
 
     # Whether this process receives all traces of a conversation; of several that share them, each sees a part.
     earlier_traces: EarlierTracesSeen = "seen"

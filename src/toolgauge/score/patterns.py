@@ -7,8 +7,8 @@ front: `orders[*].id`. `rules` has the syntax.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 # google-re2 ships neither stubs nor annotations.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -54,6 +54,14 @@ class Pattern:
     def removed_from(self, text: str, mark: bytes = b" ") -> str:
         """Return the text with a space, or another mark, in place of each part that the pattern matches."""
         return self._compiled.sub(mark, text.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+
+def regular_expression(text: str) -> Pattern:
+    """Compile an RE2 pattern; raise ValueError for a wrong one."""
+    try:
+        return Pattern(text)
+    except ConfigError as error:
+        raise ValueError(f"holds `{text[:60]}`, which is no regular expression ({error.hint})") from error
 
 
 def quoted(text: str) -> str:
@@ -118,6 +126,7 @@ _SEGMENT = re.compile(
 )
 # A step, and how specific it is.
 _Segment: TypeAlias = tuple[Step, tuple[int, int]]
+_Placed = TypeVar("_Placed", bound=Mapping[str, object])
 
 
 def read_place(key: str) -> Place:
@@ -133,6 +142,13 @@ def read_place(key: str) -> Place:
         steps=tuple(step for step, _ in segments[1:]),
         specificity=tuple(specificity for _, specificity in (*reversed(segments[1:]), segments[0])),
     )
+
+
+def with_places(written: _Placed) -> _Placed:
+    """Return a mapping of which each key can be taken apart as a place; raise ValueError for any other."""
+    for key in written:
+        read_place(key)
+    return written
 
 
 def read_path(path: str) -> tuple[Step, ...]:

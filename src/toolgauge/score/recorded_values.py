@@ -237,13 +237,12 @@ class ExpectedValues:
 class Conversation:
     """The recorded texts of a trajectory, written out once for all references that may match."""
 
-    __slots__ = ("_shares", "_text", "_trajectory", "_values")
+    __slots__ = ("_text", "_trajectory", "_values")
 
     def __init__(self, trajectory: Trajectory, values: ExpectedValues | None = None) -> None:
         self._trajectory = trajectory
         self._values = ExpectedValues() if values is None else values
         self._text: str | None = None
-        self._shares: list[tuple[Expected, float | None]] = []
 
     @property
     def has_messages(self) -> bool:
@@ -254,9 +253,6 @@ class Conversation:
         """Return the share of expected argument values that occur in it; `None` if none can be looked for."""
         # Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values that may have been
         # in the cut parts of long texts are left out of the share.
-        for known, share in self._shares:
-            if known is expected:
-                return share
         values = self._values.of(expected)
         if values and self._text is None:
             texts = [message.text for message in self._trajectory.messages if message.role != "system"]
@@ -270,9 +266,7 @@ class Conversation:
             is_seen = _occurs(value, self._text or "") or self._trajectory.left_out.holds(value)
             seen += is_seen is True
             unseen += is_seen is False
-        share = seen / (seen + unseen) if seen or unseen else None
-        self._shares.append((expected, share))
-        return share
+        return seen / (seen + unseen) if seen or unseen else None
 
 
 def result_leaves(result: Content) -> Iterator[Leaf]:

@@ -13,11 +13,19 @@ from functools import cached_property
 from typing import Annotated, Literal, TypeAlias, cast
 
 from msgspec import Struct
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    field_validator,
+    model_validator,
+)
 
-from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.score.patterns import Pattern, Step, read_place
+from toolgauge.score.patterns import Pattern, Step, read_place, regular_expression, with_places
 
 # A time zone, as it is written behind a time.
 ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)"
@@ -214,16 +222,7 @@ class RegexRule(_Written):
     """The whole text matches an RE2 pattern."""
 
     rule: Literal["regex"]
-    pattern: str
-
-    @field_validator("pattern")
-    @classmethod
-    def _is_pattern(cls, pattern: str) -> str:
-        try:
-            Pattern(pattern)
-        except ConfigError as error:
-            raise ValueError(f"is no regular expression ({error.hint})") from error
-        return pattern
+    pattern: Annotated[str, AfterValidator(lambda pattern: regular_expression(pattern).text)]
 
 
 class SubsetRule(_Written):
@@ -303,14 +302,7 @@ class ArgumentRules(RootModel[dict[str, WrittenRule]]):
 
     model_config = ConfigDict(frozen=True)
 
-    root: dict[str, WrittenRule] = Field(default_factory=dict)
-
-    @field_validator("root")
-    @classmethod
-    def _has_places(cls, root: dict[str, WrittenRule]) -> dict[str, WrittenRule]:
-        for key in root:
-            read_place(key)
-        return root
+    root: Annotated[dict[str, WrittenRule], AfterValidator(with_places)] = Field(default_factory=dict)
 
     @cached_property
     def _placed(self) -> tuple[tuple[Step, Deeper], ...]:

@@ -23,13 +23,12 @@ from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Result, Scored, Side
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import (
     NO_SCORE,
     OUTCOMES,
     Criterion,
-    MakeResult,
     Makes,
     Registered,
     Seen,
@@ -75,14 +74,10 @@ class Scorer:
         registered = tuple(map(register, criteria))
         self.criteria = tuple(criteria)
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
-        if around is not None:
-            self._scoring = tuple(replace(one, without_calls=None) for one in self._scoring)
         self._asking = tuple(one for one in registered if one.judge is not None)
         self._asking_by_name = {one.criterion.name: one for one in self._asking}
         self.kinds = kinds
         self._evaluated = _evaluated if around is None else partial(_measured, around)
-        # The criteria for a kind of trajectory; with the maker of their result, where that is always the same.
-        self._plans: dict[tuple[TrajectoryScope, bool, bool, bool], list[tuple[Registered, MakeResult | None]]] = {}
         # What the agent had seen, and the effects of its calls, of the trajectory scored last; `None` where no criterion asked for it.
         self.seen: TextsSeen | None = None
         self.effects: RememberedEffects | None = None
@@ -120,15 +115,13 @@ class Scorer:
         own_facts = facts if completed is trajectory else Facts(trajectory, self.kinds)
         results: list[Result] = []
         is_narrowed = half is not None or bool(trajectory.code_steps)
-        root = trajectory.root
-        for registered, make in self._plan(trajectory):
-            if make is not None:
-                results.append(make(root))
+        for registered in self._scoring:
+            if not applies(registered, trajectory):
                 continue
             shown = facts if registered.needs.recent_offer else own_facts
             if registered.is_plain and not is_narrowed:
                 results += self._evaluated(registered, shown, None)
-            elif applies(registered, trajectory):
+            else:
                 results += self._narrowed(registered, shown, conversation, half)
         self.seen, self.effects = facts.seen, facts.effects
         is_counted = trajectory.scope == self._counts_in and "error_texts" in vars(facts)
@@ -193,20 +186,6 @@ class Scorer:
             for registered in self._scoring
             if applies(registered, trajectory)
         )
-
-    def _plan(self, trajectory: Trajectory) -> list[tuple[Registered, MakeResult | None]]:
-        """Return the criteria that may be for such trajectories."""
-        earlier = trajectory.earlier
-        # What earlier traces did is remembered further.
-        has_calls = bool(trajectory.calls or trajectory.hidden_turns or (earlier is not None and earlier.effects))
-        is_entered = has_calls or trajectory.incomplete is not None
-        kind = trajectory.scope, trajectory.conversation_id is None, trajectory.has_agent_run, is_entered
-        if (plan := self._plans.get(kind)) is not None:
-            return plan
-        criteria = [one for one in self._scoring if not one.is_plain or applies(one, trajectory)]
-        self._plans[kind] = [(one, None if is_entered else one.without_calls) for one in criteria]
-        # The first of a kind is looked at in full: what evaluators count begins at 0.
-        return [(one, None) for one in criteria]
 
     def _narrowed(
         self, registered: Registered, facts: Facts, conversation: Conversation, half: NotEvaluated | None
@@ -359,14 +338,10 @@ def _is_number(value: object) -> bool:
 
 
 def _are_parts(parts: object) -> bool:
-    # Nearly always a dict, of which an abstract class has to be asked at length.
-    if type(parts) is not dict and not isinstance(parts, Mapping):
+    if not isinstance(parts, Mapping):
         return False
-    items = cast("Mapping[object, object]", parts)  # nothing is known about a plug-in's mapping
-    for name, figure in items.items():  # noqa: SIM110 (asked of each part of each score; `all` takes twice as long)
-        if not isinstance(name, str) or not _is_number(figure):
-            return False
-    return True
+    items = cast("Mapping[object, object]", parts).items()  # nothing is known about a plug-in's mapping
+    return all(isinstance(name, str) and _is_number(figure) for name, figure in items)
 
 
 def _are_differences(differences: object) -> bool:

@@ -146,14 +146,11 @@ def _names_id(name: str) -> bool:
 def is_client_key(value: Value) -> bool:
     """Return whether a value is a key that the client makes up: a random text under a name such as `client_token`."""
     text = value.content
-    if not isinstance(text, str) or len(text) > _LONGEST_NAME or not _names_client_key(value.name[-_LONGEST_ARGUMENT:]):
+    if not isinstance(text, str) or len(text) > _LONGEST_NAME:
         return False
-    return _UUID_FORM.fullmatch(text) is not None or _RANDOM_FORM.fullmatch(text) is not None
-
-
-@lru_cache(maxsize=1024)
-def _names_client_key(name: str) -> bool:
-    return _CLIENT_KEY_NAME.search(_CAMEL.sub("_", name).lower()) is not None
+    if _UUID_FORM.fullmatch(text) is None and _RANDOM_FORM.fullmatch(text) is None:
+        return False
+    return _CLIENT_KEY_NAME.search(_CAMEL.sub("_", value.name[-_LONGEST_ARGUMENT:]).lower()) is not None
 
 
 def _is_id_by_form(text: str) -> bool:

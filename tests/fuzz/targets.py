@@ -33,7 +33,7 @@ from toolgauge.otlp.envelope import count_items, encode_spans, read_head
 from toolgauge.otlp.otlp_json import request_from_json, requests_from_json
 from toolgauge.otlp.request import newest_time_ns
 from toolgauge.otlp.views import value as decode_value
-from toolgauge.receive.unpack import BrokenBodyError, TooLargeError, gunzip, inflate
+from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.recognize import values
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recordings.recorded_requests import read

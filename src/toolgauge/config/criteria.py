@@ -82,20 +82,16 @@ def evaluator_file(criterion: Node) -> EvaluatorFile | Problem | None:
 
 # The default criteria by evaluator, and their settings. A failure that was made good is not counted against the agent, one repeat
 # may be right, and so is giving up. Of runs without a call, and of how much was recorded, only the mean is of interest.
-DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
-    "run_completed": {},
+_PRESETS: Mapping[str, JsonObject] = {
     "tool_success": {"retries": "ignore"},
-    "tool_contract": {},
-    "known_tool": {},
-    "arguments_schema": {},
-    "grounded_arguments": {},
     "one_effect": {"pass_at": 0.5},
-    "grounded_answer": {},
     "repeated_calls": {"pass_at": 0.5},
     "error_handling": {"pass_at": 0.5},
-    "honest_answer": {},
     "tool_use": {"pass_at": 0.0},
     "coverage": {"pass_at": 0.0},
+}
+DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
+    name: _PRESETS.get(name, {}) for name in Defaults.model_fields if name not in ("enabled", "scope")
 }
 
 

@@ -6,14 +6,11 @@
 
 import contextlib
 import glob
-import os
 import platform
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import yaml
@@ -29,7 +26,7 @@ from toolgauge.export.settings import SIGNALS
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.settings import AS_WRITTEN, split_address
+from toolgauge.settings import AS_WRITTEN, FileState, file_state, split_address
 
 
 def load(
@@ -157,10 +154,6 @@ def absolute_glob(node: Node) -> object:
     return str(Path(directory) / node.value)
 
 
-# Device, inode, size and time of change of a file behind all links; `None` for a missing file.
-FileState: TypeAlias = tuple[int, int, int, int] | None
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Files by name, and globs, in which further files may appear."""
@@ -171,14 +164,7 @@ class Sources:
     def states(self) -> Mapping[Path, FileState]:
         """Return the state that each of the files has."""
         matched = (Path(name) for pattern in self.patterns for name in glob.glob(pattern, recursive=True))  # noqa: PTH207 (`Path.glob` takes no absolute pattern)
-        found: dict[Path, FileState] = {}
-        for path in (*self.files, *matched):
-            found[path] = None
-            with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
-                status = os.stat(path)  # noqa: PTH116 (through every link, at once)
-                if stat.S_ISREG(status.st_mode):
-                    found[path] = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        return found
+        return {path: file_state(path) for path in (*self.files, *matched)}
 
 
 def find_sources(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolgauge.model.errors import StartError
 from toolgauge.net.settings import ClientTls, ServerTls
-from toolgauge.settings import file_path
+from toolgauge.settings import FileState, file_path, file_state
 
 # Texts of OpenSSL, BoringSSL and gRPC, lower case and without punctuation, and their meaning; the first that fits counts.
 _CAUSES = {
@@ -56,16 +56,8 @@ class WatchedFiles:
         self._identities = now
         return True
 
-    def _current(self) -> tuple[tuple[int, int, int], ...]:
-        identities: list[tuple[int, int, int]] = []
-        for file in self._files:
-            try:
-                status = file.stat()
-            except OSError:
-                identities.append((0, 0, 0))
-            else:
-                identities.append((status.st_mtime_ns, status.st_size, status.st_ino))
-        return tuple(identities)
+    def _current(self) -> tuple[FileState, ...]:
+        return tuple(map(file_state, self._files))
 
 
 def server_context(tls: ServerTls) -> ssl.SSLContext:

@@ -11,12 +11,12 @@ from pathlib import Path
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.config.files import criteria_in
 from tests.otlp import stock
 from tests.walk.support import Walk
 from toolgauge import plugins
 from toolgauge.cases.case import Case, Line, parse
 from toolgauge.cases.scoring import Cases
-from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import load
 from toolgauge.config.parse import parse_yaml
 from toolgauge.config.references import read_references
@@ -181,7 +181,7 @@ class Targets:
     def criteria(self, text: bytes) -> None:
         """Read a criteria file."""
         try:
-            load_criteria_files([self._written("criteria.yaml", text)], {})
+            criteria_in(self._written("criteria.yaml", text))
         except ConfigError:
             return
 

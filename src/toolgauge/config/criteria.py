@@ -221,15 +221,6 @@ def read_criteria(
     return read_nodes(config.criteria, files, environment, problems)
 
 
-def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
-    """Read the criteria of some files. Raises ConfigError with every problem found."""
-    problems: list[Problem] = []
-    criteria = read_nodes((), files, environment, problems)
-    if problems:
-        raise config_error(problems)
-    return criteria
-
-
 def criteria_problems(root: Node, patterns: Iterable[str], environment: Mapping[str, str]) -> tuple[Problem, ...]:
     """List the wrong keys and values of the criteria of a configuration that is wrong itself; `patterns` are of files."""
     problems: list[Problem] = []

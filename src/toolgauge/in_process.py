@@ -25,7 +25,7 @@ from opentelemetry.metrics import MeterProvider, get_meter_provider
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from toolgauge.config.environment import EXPORTER_VARIABLES
+from toolgauge.config.load import EXPORTER_VARIABLES
 from toolgauge.export.sdk import SdkMetrics
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator

@@ -5,10 +5,11 @@ nanoseconds in it and sizes (`64MiB`) bytes, however they were written; `validat
 """
 
 import re
+import stat
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -271,6 +272,20 @@ def file_path(name: str) -> Path:
     except RuntimeError:
         # An unknown user: the text is then the name of a file, which will not exist.
         return Path(name)
+
+
+# Device, inode, size and time of change of a file behind all links; `None` without a regular file.
+FileState: TypeAlias = tuple[int, int, int, int] | None
+
+
+def file_state(file: Path) -> FileState:
+    """Return the state of a file, which changes with its content."""
+    try:
+        status = file.stat()
+    except (OSError, ValueError):  # ValueError: a NUL in the name
+        return None
+    is_regular = stat.S_ISREG(status.st_mode)
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if is_regular else None
 
 
 # For a class with a validator that reads a short form: `tool: "refund_*"` for `{tool: ["refund_*"]}`.

@@ -140,14 +140,12 @@ def assembler(
 ) -> tuple[Assembler, SelfMetrics]:
     """Return an assembler with the metrics that it writes to."""
     metrics = SelfMetrics(MetricRegistry())
-    return Assembler(settings or AssembleSettings(), metrics, Read(), conversations=conversations), metrics
+    return Assembler(settings or AssembleSettings(), metrics, no_history, conversations=conversations), metrics
 
 
-class Read:
-    """Reads no history: what is built by hand has none."""
-
-    def read_history(self, given: ModelInput) -> tuple[CallRequested | MessageSeen, ...]:
-        raise AssertionError(given)
+def no_history(given: ModelInput) -> tuple[CallRequested | MessageSeen, ...]:
+    """Read no history: what is built by hand has none."""
+    raise AssertionError(given)
 
 
 def joined(*readings: Reading, parents: dict[str, str | None] | None = None) -> Trajectory:

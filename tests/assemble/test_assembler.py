@@ -38,7 +38,12 @@ def test_run_closes_a_grace_after_its_root_has_come():
     assert box.next_due_ns() == 7 * SECOND_NS
     assert list(box.closed(7 * SECOND_NS - 1)) == []
     (trajectory,) = box.closed(7 * SECOND_NS)
-    assert (trajectory.closed_because, len(trajectory.calls), box.open_count, box.open_bytes) == ("run_ended", 1, 0, 0)
+    assert (trajectory.closed_because, len(trajectory.calls), box.open_count, box.eviction.open_bytes) == (
+        "run_ended",
+        1,
+        0,
+        0,
+    )
     assert box.next_due_ns() is None
 
 
@@ -172,13 +177,13 @@ def test_oldest_trace_is_evicted_when_open_traces_take_too_much():
     box.add(reading("run", agent("b"), said, parent="far", trace=f"{2:032x}"), 1)
     (trajectory,) = box.closed(1)
     assert (trajectory.agents, trajectory.closed_because, box.open_count) == (("a",), "max_open_bytes", 1)
-    assert 8000 < box.open_bytes < 15_000
+    assert 8000 < box.eviction.open_bytes < 15_000
 
 
 def test_one_trace_that_is_too_large_alone_is_closed_with_what_came():
     box, _ = assembler(AssembleSettings(max_open_bytes=1000))
     box.add(reading("run", agent("a"), parent="far", size=5000), 0)
-    assert (box.open_count, box.open_bytes) == (0, 0)
+    assert (box.open_count, box.eviction.open_bytes) == (0, 0)
     (trajectory,) = box.close_all(1)
     assert trajectory.closed_because == "max_open_bytes"
 

@@ -2,7 +2,6 @@
 
 from tests.assemble.support import (
     SECOND_NS,
-    Read,
     agent,
     answered,
     conversation,
@@ -10,6 +9,7 @@ from tests.assemble.support import (
     head,
     log,
     model,
+    no_history,
     reading,
     requested,
 )
@@ -38,7 +38,7 @@ class Box:
         self.assembler = Assembler(
             settings or AssembleSettings(),
             SelfMetrics(MetricRegistry()),
-            Read(),
+            no_history,
             conversations=conversations,
             live_since_ns=STARTED * 1_000_000 if live else None,
             on_missing_parents=self.reported.append,

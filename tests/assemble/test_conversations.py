@@ -56,7 +56,7 @@ def test_a_conversation_joins_the_calls_of_its_traces():
     whole = late[-1][1]
     assert (whole.conversation_id, whole.trace_id, whole.root) == ("talk", TWO, turn(TWO, "second", start=0)[1].ref)
     assert shown(whole) == [(0, 0, "first", "executed"), (1, 0, "second", "executed")]
-    assert (box.open_count, box.open_bytes) == (0, 0)
+    assert (box.open_count, box.eviction.open_bytes) == (0, 0)
 
 
 def test_an_answer_is_found_in_a_later_trace():
@@ -113,7 +113,7 @@ def test_shutdown_closes_traces_and_then_their_conversations():
         ("conversation", "talk", 2, "shutdown"),
         ("conversation", "other", 1, "shutdown"),
     ]
-    assert (box.open_count, box.open_bytes) == (0, 0)
+    assert (box.open_count, box.eviction.open_bytes) == (0, 0)
 
 
 def test_conversations_count_against_the_bytes_and_the_oldest_goes_first():

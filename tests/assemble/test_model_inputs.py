@@ -35,7 +35,7 @@ def said(text: str) -> MessageSeen:
 
 
 def trace_of(histories: Histories) -> OpenTrace:
-    return OpenTrace(TRACE, AssembleSettings(), 0, Scale(), histories)
+    return OpenTrace(TRACE, AssembleSettings(), 0, Scale(), histories.read_history)
 
 
 def give(trace: OpenTrace, name: str, *ids: str | None, size: int = 10_000) -> int:

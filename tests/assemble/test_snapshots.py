@@ -45,7 +45,7 @@ def test_the_copy_of_a_span_that_has_ended_counts_whatever_came_first(order: tup
         "run_ended",
         None,
     )
-    assert box.open_bytes == 0
+    assert box.eviction.open_bytes == 0
 
 
 @each_row(

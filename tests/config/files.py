@@ -50,3 +50,8 @@ def load_criteria(config: Config, environment: Mapping[str, str]) -> tuple[Crite
     if problems:
         raise config_error(problems)
     return criteria
+
+
+def criteria_in(file: Path) -> tuple[CriterionConfig, ...]:
+    """Read the criteria of one file. Raises ConfigError with every problem found."""
+    return load_criteria(Config(criteria_files=(str(file),)), {})

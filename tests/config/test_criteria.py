@@ -6,10 +6,9 @@ from typing import ClassVar
 import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tests.config.files import load_criteria, loaded, write
+from tests.config.files import criteria_in, load_criteria, loaded, write
 from toolgauge.config.criteria import (
     CriterionConfig,
-    load_criteria_files,
     parameter_problems,
 )
 from toolgauge.config.problems import config_error, suggestion
@@ -19,7 +18,7 @@ from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 
 def read(path: Path, text: str) -> CriterionConfig:
     """Read the only criterion of a criteria file."""
-    (criterion,) = load_criteria_files([write(path / "criteria.yaml", text)], {})
+    (criterion,) = criteria_in(write(path / "criteria.yaml", text))
     return criterion
 
 
@@ -27,7 +26,7 @@ def refused(path: Path, text: str) -> ConfigError:
     """Read a criteria file that must be refused, and return why."""
     file = write(path / "criteria.yaml", text)
     with pytest.raises(ConfigError) as caught:
-        load_criteria_files([file], {})
+        criteria_in(file)
     return caught.value
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from toolgauge.config.criteria import CriterionConfig, load_criteria_files
+from tests.config.files import criteria_in
+from toolgauge.config.criteria import CriterionConfig
 from toolgauge.config.references import expected_json
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import ExpectedCall
@@ -13,7 +14,7 @@ from toolgauge.model.expected import ExpectedCall
 def read(folder: Path, text: str) -> CriterionConfig:
     file = folder / "criteria.yaml"
     file.write_text(text)
-    (criterion,) = load_criteria_files([file], {})
+    (criterion,) = criteria_in(file)
     return criterion
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.config.files import criteria_in
 from tests.otlp import stock
 from tests.walk.support import Walk
 from toolgauge import plugins
 from toolgauge.cases.case import Case, Line, parse
 from toolgauge.cases.scoring import Cases
-from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import load
 from toolgauge.config.parse import parse_yaml
 from toolgauge.config.references import read_references
@@ -33,7 +33,7 @@ from toolgauge.otlp.envelope import count_items, encode_spans, read_head
 from toolgauge.otlp.otlp_json import request_from_json, requests_from_json
 from toolgauge.otlp.request import newest_time_ns
 from toolgauge.otlp.views import value as decode_value
-from toolgauge.receive.unpack import BrokenBodyError, TooLargeError, gunzip, inflate
+from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.recognize import values
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recordings.recorded_requests import read
@@ -181,7 +181,7 @@ class Targets:
     def criteria(self, text: bytes) -> None:
         """Read a criteria file."""
         try:
-            load_criteria_files([self._written("criteria.yaml", text)], {})
+            criteria_in(self._written("criteria.yaml", text))
         except ConfigError:
             return
 

@@ -74,7 +74,7 @@ class Bench:
     ) -> dict[str, Trajectory]:
         """Join the trajectories; unless it `repairs`, no span is kept for its history."""
         reader = self._reader
-        box = Assembler(AssembleSettings(), SelfMetrics(MetricRegistry()), reader, conversations=False)
+        box = Assembler(AssembleSettings(), SelfMetrics(MetricRegistry()), reader.read_history, conversations=False)
         for request in requests:
             decoded = reader.decoder.traces(request.SerializeToString())
             for viewed in decoded.viewed:

@@ -192,7 +192,7 @@ def test_memory_stays_within_its_bounds_and_nothing_is_closed_twice(data: st.Dat
             reading(name, observation, conversation(trace[-1:]), parent=None if name == "run" else "run", trace=trace),
             now_ns,
         )
-        assert box.open_bytes <= 5000
+        assert box.eviction.open_bytes <= 5000
         assert box.open_count <= 6
         closed += [one.trace_id for one in box.closed(now_ns) if one.scope == "trace"]
     closed += [one.trace_id for one in box.close_all(now_ns) if one.scope == "trace"]

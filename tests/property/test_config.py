@@ -8,8 +8,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.config.files import load_criteria
-from toolgauge.config.criteria import load_criteria_files
+from tests.config.files import criteria_in, load_criteria
 from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config
 from toolgauge.model.errors import ConfigError
@@ -58,7 +57,7 @@ def test_criteria_of_any_kind_never_break_the_loading(criteria: list[object]):
         path = Path(folder) / "c.yaml"
         path.write_bytes(yaml.safe_dump(criteria).encode())  # pyright: ignore[reportUnknownMemberType] - in newer stubs
         with suppress(ConfigError):
-            for criterion in load_criteria_files([path], {}):
+            for criterion in criteria_in(path):
                 assert criterion.canonical()["name"] == criterion.name
 
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from tests.assemble.support import SECOND_NS, Read
+from tests.assemble.support import SECOND_NS, no_history
 from tests.captures import Captured, all_captures
 from tests.property.test_half_runs import recorded
 from tests.rows import each_row
@@ -59,7 +59,7 @@ def closed(traces: Iterable[_Found], arriving: str, *, at_shutdown: bool) -> lis
 
 
 def filled(traces: Iterable[_Found], *, conversations: bool) -> Assembler:
-    box = Assembler(AssembleSettings(), SelfMetrics(MetricRegistry()), Read(), conversations=conversations)
+    box = Assembler(AssembleSettings(), SelfMetrics(MetricRegistry()), no_history, conversations=conversations)
     for spans in traces:
         for one in spans:
             if isinstance(one, Reading):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgauge.receive.unpack import TooLargeError, gunzip, inflate
+from toolgauge.receive.otlp_handler import TooLargeError, gunzip, inflate
 from toolgauge.settings import split_address
 
 

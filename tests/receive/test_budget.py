@@ -26,7 +26,7 @@ from tests.receive.test_http import RECORDED, status_of
 from toolgauge.model.delivery import Answer, Signal
 from toolgauge.net.byte_budget import ByteBudget, Memory
 from toolgauge.receive import otlp_handler
-from toolgauge.receive.unpack import zstd
+from toolgauge.receive.otlp_handler import zstd
 
 MIB = 1 << 20
 BOMB = bytes(MIB)

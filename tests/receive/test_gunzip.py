@@ -6,15 +6,17 @@ from functools import partial
 import pytest
 
 from tests.rows import each_row
-from toolgauge.receive import unpack
-from toolgauge.receive.unpack import BrokenBodyError, TooLargeError, Unpack, zstd
+from toolgauge.receive import otlp_handler
+from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, Unpack, zstd
 
 
 def whole(pieces: Unpack, body: bytes, limit: int) -> bytes:
     return b"".join(pieces(body, limit))
 
 
-gunzip, inflate, unzstd = (partial(whole, pieces) for pieces in (unpack.gunzip, unpack.inflate, unpack.unzstd))
+gunzip, inflate, unzstd = (
+    partial(whole, pieces) for pieces in (otlp_handler.gunzip, otlp_handler.inflate, otlp_handler.unzstd)
+)
 
 
 def test_body_of_exactly_the_limit_passes_and_one_more_byte_does_not_also_in_several_members():

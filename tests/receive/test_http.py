@@ -11,8 +11,8 @@ from toolgauge.model.delivery import Answer, Invalid, Refused, Unsupported
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.otlp_handler import zstd
 from toolgauge.receive.settings import HttpSettings
-from toolgauge.receive.unpack import zstd
 from toolgauge.selfmetrics import SelfMetrics
 
 RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].read_bytes()

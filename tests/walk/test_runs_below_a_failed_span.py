@@ -92,7 +92,7 @@ def test_nothing_is_scored_twice_when_the_whole_trace_closes(*, ends: bool):
     walk.wait(16 * 60)
     assert counted_calls(walk) == 5
     assert walk.pipeline.assembler.open_count == 0
-    assert walk.pipeline.assembler.open_bytes == 0
+    assert walk.pipeline.assembler.eviction.open_bytes == 0
     rest = attributes(walk.scorecards()[-1])
     assert rest["toolgauge.closed_because"] == ("run_ended" if ends else "open_idle")
     assert rest["toolgauge.incomplete"] is True

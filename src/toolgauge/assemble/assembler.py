@@ -16,7 +16,7 @@ from toolgauge.assemble.eviction import Eviction, Recovery
 from toolgauge.assemble.memory import Scale
 from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversations, OpenTraces
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.trace import HistoryReader, OpenTrace
+from toolgauge.assemble.trace import OpenTrace, ReadHistory
 from toolgauge.model.delivery import NO_ENTRY, BrokerMessage, Source
 from toolgauge.model.observations import CallAnswered, ConversationSeen, ModelInput, Reading
 from toolgauge.model.records import PackedHead, SpanHead, SpanRef
@@ -159,7 +159,7 @@ class Assembler:
         self,
         settings: AssembleSettings,
         metrics: SelfMetrics,
-        reader: HistoryReader,
+        read_history: ReadHistory,
         *,
         conversations: bool,
         live_since_ns: int | None = None,
@@ -167,9 +167,9 @@ class Assembler:
         on_long_wait: OnLongWait = lambda _service, _span: None,
     ) -> None:
         """`conversations`: whether criteria use them; `live_since_ns`: see `Completeness`."""
-        self._settings = settings
+        self.settings = settings
         self._metrics = metrics
-        self._reader = reader
+        self._read_history = read_history
         self._gathers_conversations = conversations
         # Never runs backwards: a clock that is set back must not keep traces open.
         self._now_ns = 0
@@ -204,19 +204,9 @@ class Assembler:
         return sum([trace.is_waiting for trace in tuple(self._traces.by_id.values())])
 
     @property
-    def open_bytes(self) -> int:
-        """About how much memory they take."""
-        return self.eviction.open_bytes
-
-    @property
-    def run_end_grace_ns(self) -> int:
-        """How long a run that has ended waits for spans of other services."""
-        return self._settings.run_end_grace
-
-    @property
     def idle_ns(self) -> int:
         """How long a trace that has ended stays without a span."""
-        return self._settings.idle_timeout
+        return self.settings.idle_timeout
 
     def knows(self, trace_id: str) -> bool:
         """Return whether the trace has a run of an agent, open or closed a while ago."""
@@ -224,7 +214,7 @@ class Assembler:
 
     def adopt(self, settings: AssembleSettings, *, conversations: bool) -> None:
         """Use other settings; open traces keep their times, and the memory of closed ones keeps its size."""
-        self._settings = self._conversations.settings = settings
+        self.settings = self._conversations.settings = settings
         self.eviction.adopt(settings, self._now_ns)
         self._gathers_conversations = conversations
 
@@ -367,7 +357,7 @@ class Assembler:
                 yield trajectory
 
     def _open(self, trace_id: str, now_ns: int, entry: Source, *, is_scored: bool) -> OpenTrace:
-        trace = OpenTrace(trace_id, self._settings, now_ns, self._scale, self._reader)
+        trace = OpenTrace(trace_id, self.settings, now_ns, self._scale, self._read_history)
         trace.is_scored = is_scored
         trace.is_begun = trace_id in self.recovery.begun
         trace.assignment = entry.assignment if isinstance(entry, BrokerMessage) else None
@@ -402,20 +392,20 @@ class Assembler:
         if isinstance(ended, OpenConversation):
             trajectory = ended.trajectory(because)
             if trajectory is not None:
-                incomplete = self.completeness.of_conversation(trajectory, ended, self.run_end_grace_ns)
+                incomplete = self.completeness.of_conversation(trajectory, ended, self.settings.run_end_grace)
         else:
             if ended.assignment is not None:
                 partition = ended.assignment.partition
             closed = self._traces.closed
             ended.close_runs([run for run in ended.runs if closed.holds(f"{ended.trace_id}-{run}", now_ns)])
             trajectory = ended.trajectory(because, self._unmatched.found(ended.readings))
-            if trajectory is None and not ended.has_closed_runs:
+            if trajectory is None and not ended.closed_runs:
                 # Nothing was scored, so nothing can be scored twice: the run may still come.
                 closed.remove(ended.trace_id)
             elif trajectory is not None:
                 trajectory = self._waiting_calls.explained(trajectory)
-                incomplete = self.completeness.of_trace(trajectory, ended, self._settings)
-                incomplete = incomplete or trajectory.split_sign or (_REST if ended.has_closed_runs else None)
+                incomplete = self.completeness.of_trace(trajectory, ended, self.settings)
+                incomplete = incomplete or trajectory.split_sign or (_REST if ended.closed_runs else None)
                 if trajectory.conversation_id is not None:
                     is_kept = self._keep(ended, trajectory.conversation_id, incomplete, now_ns)
         if ended.entries and not is_kept:

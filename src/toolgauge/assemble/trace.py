@@ -6,7 +6,7 @@ Only a complete chain of parents distinguishes the end of the run from the end o
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import compress, repeat
 from operator import attrgetter, is_
-from typing import Literal, Protocol
+from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -43,19 +43,15 @@ _ranked: Callable[[object], tuple[int, str]] = attrgetter("rank", "conversation_
 _MOST_BRANCHES = 16
 
 
-class HistoryReader(Protocol):
-    """Reads what models were given."""
-
-    def read_history(self, given: ModelInput) -> Sequence[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given."""
-        ...
+# Reads the calls in the history that a model was given.
+ReadHistory: TypeAlias = Callable[[ModelInput], Sequence[CallRequested | MessageSeen]]
 
 
 class OpenTrace:
     """A trace that is not closed yet. There may be thousands: empty dicts take a quarter of the memory of empty sets."""
 
     def __init__(
-        self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, reader: HistoryReader
+        self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, read_history: ReadHistory
     ) -> None:
         self.trace_id = trace_id
         self.opened_ns = now_ns
@@ -72,7 +68,7 @@ class OpenTrace:
         self._settings = settings
         self._ended_ns: int | None = None
         self._scale = scale
-        self._reader = reader
+        self._read_history = read_history
         # By span, and log records by their contents.
         self._readings: dict[Hashable, Reading] = {}
         # Inputs of models by their first answer: see `_keep_input`.
@@ -91,7 +87,7 @@ class OpenTrace:
         self._passed: dict[str, None] = {}
         # Spans of agent runs, with their times of arrival, and the runs that are closed on their own.
         self.runs: dict[str, int] = {}
-        self._closed_runs: dict[str, None] = {}
+        self.closed_runs: dict[str, None] = {}
         # Since when an ended run waits for a parent, and when to look for finished runs, once it has waited for long.
         self._waits_ns: int | None = None
         self._look_ns: int | None = None
@@ -211,11 +207,6 @@ class OpenTrace:
         """Whether it was reported as one that waits, and still does."""
         return self.is_reported and bool(self._missing)
 
-    @property
-    def has_closed_runs(self) -> bool:
-        """Whether runs of it are closed on their own."""
-        return bool(self._closed_runs)
-
     def awaited_span(self) -> str | None:
         """Return a span that contains others of it and has not arrived."""
         above = {parent for parent in self._parents.values() if parent is not None}
@@ -224,7 +215,7 @@ class OpenTrace:
     def finish_runs(self, now_ns: int) -> Mapping[str, Trajectory]:
         """Close the runs that have ended below a span that does not, each on its own; look again when another has ended."""
         grace_ns, self.has_waited_long = self._settings.run_end_grace, True
-        runs = {run: ended_ns for run, ended_ns in self.runs.items() if run not in self._closed_runs}
+        runs = {run: ended_ns for run, ended_ns in self.runs.items() if run not in self.closed_runs}
         ending_ns = [ended_ns for ended_ns in runs.values() if ended_ns > now_ns - grace_ns]
         self._look_ns = min(ending_ns) + grace_ns if ending_ns else None
         found = _finished_runs(self.readings if runs else (), self._parents, runs, now_ns - grace_ns)
@@ -237,17 +228,17 @@ class OpenTrace:
 
     def close_runs(self, runs: Iterable[str]) -> None:
         """Drop what these runs and others that are closed have sent so far."""
-        self._closed_runs.update(dict.fromkeys(runs))
-        if not self._closed_runs:
+        self.closed_runs.update(dict.fromkeys(runs))
+        if not self.closed_runs:
             return
         known: dict[str, tuple[str | None, str | None]] = {}
         before = len(self._readings)
         for key, one in [*self._readings.items()]:
-            if _place(one.ref.span_id, self._parents, self._closed_runs, known)[1] is not None:
+            if _place(one.ref.span_id, self._parents, self.closed_runs, known)[1] is not None:
                 del self._readings[key]
         for inputs in self._inputs.values():
             for one in [*inputs]:
-                if _place(one.span_id, self._parents, self._closed_runs, known)[1] is not None:
+                if _place(one.span_id, self._parents, self.closed_runs, known)[1] is not None:
                     inputs.remove(one)
                     self.size_bytes -= _INPUT_BYTES + len(one.raw)
         if len(self._readings) < before:
@@ -325,11 +316,11 @@ class OpenTrace:
         inputs = self._inputs.get("" if None in ids else ids[0] or "", ()) if ids else ()
         own = next((one for one in inputs if one.span_id == span_id), None)
         if own is not None:
-            return self._reader.read_history(own)
+            return self._read_history(own)
         later = next((one for one in inputs if one.answered[: len(ids)] == ids), None)
         if later is None:
             return ()
-        history = self._reader.read_history(later)
+        history = self._read_history(later)
         newest: CallRequested | None = None
         end = 0
         for at, one in enumerate(history, 1):
@@ -396,7 +387,7 @@ class OpenTrace:
                 self._waits_ns = now_ns if self._waits_ns is None else self._waits_ns
                 if self.has_waited_long and self._look_ns is None:
                     # Looking reads the whole trace: seldom where an agent waits for others.
-                    self._look_ns = now_ns + (self._settings.run_end_grace if self._closed_runs else LONG_WAIT_NS)
+                    self._look_ns = now_ns + (self._settings.run_end_grace if self.closed_runs else LONG_WAIT_NS)
                 return
             at = parent
 

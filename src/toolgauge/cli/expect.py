@@ -14,7 +14,6 @@ from toolgauge.authoring.labels import LabelSet, read_labels
 from toolgauge.authoring.runs import Choice, Chooser, choose_runs, with_runs_put_together
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import load_to_score, reading_progress, write_text
-from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.model import Config
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.outcomes import outcome_word
@@ -22,7 +21,7 @@ from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import STDIN, RecordedRequest, scorecards
 from toolgauge.report.streams import echo, redraw
 from toolgauge.report.terminal import counted, printable
-from toolgauge.service.criteria_factory import make_criteria
+from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 
@@ -209,8 +208,7 @@ def _print_accepting(
         lines = criteria_lines(written, None if references is None else _REFERENCES)
         path.write_text("\n".join(lines), encoding="utf-8")
         Path(folder, _REFERENCES).write_text("\n".join(reference_lines(written)), encoding="utf-8")
-        made = make_criteria(config, load_criteria_files([path], os.environ))
-    criteria = [criterion for criterion in made if not criterion.is_default]
+        _, criteria = load_for_replay((), (), [str(path)], os.environ, defaults=False)
     passed = Counter[str]()
     failed = set[str]()
     for scorecard in scorecards(recording, offline_pipeline(config, criteria)):

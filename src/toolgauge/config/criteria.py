@@ -84,20 +84,16 @@ def evaluator_file(criterion: Node) -> EvaluatorFile | Problem | None:
 
 # The default criteria by evaluator, and their settings. A failure that was made good is not counted against the agent, one repeat
 # may be right, and so is giving up. Of runs without a call, and of how much was recorded, only the mean is of interest.
-DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
-    "run_completed": {},
+_PRESETS: Mapping[str, JsonObject] = {
     "tool_success": {"retries": "ignore"},
-    "tool_contract": {},
-    "known_tool": {},
-    "arguments_schema": {},
-    "grounded_arguments": {},
     "one_effect": {"pass_at": 0.5},
-    "grounded_answer": {},
     "repeated_calls": {"pass_at": 0.5},
     "error_handling": {"pass_at": 0.5},
-    "honest_answer": {},
     "tool_use": {"pass_at": 0.0},
     "coverage": {"pass_at": 0.0},
+}
+DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
+    name: _PRESETS.get(name, {}) for name in Defaults.model_fields if name not in ("enabled", "scope")
 }
 
 
@@ -232,15 +228,6 @@ def adopted_file(config: Config) -> Path | None:
     """Return the file of the criteria that people adopted in the web view; `None` where there is none."""
     path = None if config.state.directory is None else file_path(config.state.directory) / LEARNED_FILE
     return path if path is not None and path.is_file() else None
-
-
-def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
-    """Read the criteria of some files. Raises ConfigError with every problem found."""
-    problems: list[Problem] = []
-    criteria = read_nodes((), files, environment, problems)
-    if problems:
-        raise config_error(problems)
-    return criteria
 
 
 def criteria_problems(root: Node, patterns: Iterable[str], environment: Mapping[str, str]) -> tuple[Problem, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 
 from toolgauge.authoring.runs import with_runs_put_together
-from toolgauge.config.load import FileState, Sources, find_sources
+from toolgauge.config.load import Sources, find_sources
 from toolgauge.config.model import Config
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ConfigError, RecordingError
@@ -23,6 +23,7 @@ from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.criteria_factory import EvaluatorFiles, evaluator_files, load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
+from toolgauge.settings import FileState
 from toolgauge.web.trajectory_store import KeptTrajectory, TrajectoryStore
 
 

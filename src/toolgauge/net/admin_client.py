@@ -2,23 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from http.client import HTTPException
-from urllib.error import HTTPError
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.plain_words import with_spaces
 
 _TIMEOUT_S = 15
 _MAX_REFUSAL_BYTES = 64 * 1024
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirect: the token is for the endpoint that was named."""
-
-    def redirect_request(self, *_args: object, **_named: object) -> None:
-        """Follow nothing."""
 
 
 def ask(
@@ -34,19 +27,19 @@ def ask(
     headers = {} if body is None else dict(headers)
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
-    request = Request(f"{admin.rstrip('/')}{path}", data=body, headers=headers)  # noqa: S310 (see `check_url`)
-    # A proxy of the environment is meant for the outside.
-    opener = build_opener(ProxyHandler({}), _NoRedirects())
+    parts = urlsplit(admin)
+    connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     try:
-        with opener.open(request, timeout=_TIMEOUT_S) as answer:
-            answered: bytes = answer.read(max_bytes)
-            return answered
-    except HTTPError as error:
-        with error:
-            raise _refusal(admin, error.code, error.read(_MAX_REFUSAL_BYTES)) from error
+        # Through no proxy, which is meant for the outside; a redirect is a refusal, as the token is for this endpoint.
+        with closing(connect(parts.netloc, timeout=_TIMEOUT_S)) as connection:
+            connection.request("GET" if body is None else "POST", parts.path.rstrip("/") + path, body, headers)
+            answer = connection.getresponse()
+            answered = answer.read(max_bytes if answer.status < HTTPStatus.MULTIPLE_CHOICES else _MAX_REFUSAL_BYTES)
     except (OSError, HTTPException) as error:
-        reason = "it does not answer in HTTP" if isinstance(error, HTTPException) else getattr(error, "reason", error)
-        raise ToolgaugeError(f"cannot reach `{admin}`: {reason}", hint="is `toolgauge serve` running there?") from error
+        raise ToolgaugeError(f"cannot reach `{admin}`: {error}", hint="is `toolgauge serve` running there?") from error
+    if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
+        raise _refusal(admin, answer.status, answered)
+    return answered
 
 
 def check_url(admin: str, option: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolgauge.model.errors import StartError
 from toolgauge.net.settings import ClientTls, ServerTls
-from toolgauge.settings import file_path
+from toolgauge.settings import file_path, file_state
 
 # Texts of OpenSSL, BoringSSL and gRPC, lower case and without punctuation, and their meaning; the first that fits counts.
 _CAUSES = {
@@ -46,26 +46,12 @@ class WatchedFiles:
 
     def __init__(self, files: Iterable[Path]) -> None:
         self._files = tuple(files)
-        self._identities = self._current()
+        self._states = [*map(file_state, self._files)]
 
     def changed(self) -> bool:
         """Return whether any file has changed since the last call that returned True."""
-        now = self._current()
-        if now == self._identities:
-            return False
-        self._identities = now
-        return True
-
-    def _current(self) -> tuple[tuple[int, int, int], ...]:
-        identities: list[tuple[int, int, int]] = []
-        for file in self._files:
-            try:
-                status = file.stat()
-            except OSError:
-                identities.append((0, 0, 0))
-            else:
-                identities.append((status.st_mtime_ns, status.st_size, status.st_ino))
-        return tuple(identities)
+        before, self._states = self._states, [*map(file_state, self._files)]
+        return self._states != before
 
 
 def server_context(tls: ServerTls) -> ssl.SSLContext:

@@ -51,6 +51,17 @@ VALUE.update({5: {1: VALUE}, 6: {1: {2: VALUE}}})
 AT_ONCE = 4096
 
 
+def varint(number: int) -> bytes:
+    """Write an integer of 64 bits."""
+    number &= (1 << 64) - 1
+    groups = bytearray()
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    groups.append(number)
+    return bytes(groups)
+
+
 def parse(message_class: type[_Parsed], raw: bytes, nested: "_Nested | None" = None) -> _Parsed:
     """Parse one message; raise our `DecodeError` when the bytes are not one.
 

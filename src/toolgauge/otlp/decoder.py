@@ -239,7 +239,9 @@ class Decoder:
             items = list(items)
             # An agent's spans share their scope with few others: a group has marks in its first span or, mostly, in none.
             may_bear = (
-                len(items) <= _FEW or bears_mark(items[0]) is not None or self._span_marks.found_among(items, items[0])
+                len(items) <= _FEW
+                or bears_mark(items[0]) is not None
+                or self._span_marks.found_in_request(b"".join(items), items[:1])
             )
         if not may_bear and not known.is_named:
             decoded.heads.extend(read_each(islice(items, samples, None)))

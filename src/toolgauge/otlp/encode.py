@@ -18,7 +18,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.feedback import EVALUATION_EVENT, EXPLANATION, OWN_IDENTIFIER, SOURCE, PersonVerdict
-from toolgauge.otlp.bounds import parse
+from toolgauge.otlp.bounds import parse, varint
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.marks import LONG, has_feedback_mark, span_marks
 from toolgauge.otlp.wire_pb2 import KeyMessage, KeyValueMessage, SpanAttributesMessage, TraceStateMessage
@@ -45,17 +45,6 @@ _OUR_TEXT = _OURS.encode()
 _OUR_MARKS = span_marks((_OURS,))
 _OUR_EVALUATION = OWN_IDENTIFIER.encode()
 _EVALUATION_SLOT = re.compile(rb"((?:trace\.|session\.)?evaluations\.\d{1,9})\.evaluation\.")
-
-
-def varint(number: int) -> bytes:
-    """Write an integer of 64 bits."""
-    number &= _UINT64_MAX
-    groups = bytearray()
-    while number > 0x7F:
-        groups.append(number & 0x7F | 0x80)
-        number >>= 7
-    groups.append(number)
-    return bytes(groups)
 
 
 def tag(number: int) -> bytes:

@@ -7,9 +7,11 @@ becomes quadratic. The Collector writes a value in front of its key; such record
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Protocol, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import re2
+
+from toolgauge.otlp.bounds import varint
 
 _LENGTH = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _KEY = rb"\n"
@@ -32,10 +34,6 @@ _LATE = b"2"
 Search: TypeAlias = Callable[[bytes], object]
 
 
-class _Searching(Protocol):
-    def search(self, text: bytes) -> object: ...
-
-
 class _Pattern:
     __slots__ = ("found_in", "found_in_long")
 
@@ -46,7 +44,7 @@ class _Pattern:
         options.dot_nl = True
         options.log_errors = False
         # It comes without types. It takes longer to begin, and jumps to where a match may begin.
-        self.found_in_long = cast("_Searching", re2.compile(pattern, options)).search if pattern else self.found_in
+        self.found_in_long = cast("Search", re2.compile(pattern, options).search) if pattern else self.found_in
 
 
 # In the bytes of every span with a verdict. A plain search for the two takes ten times as long.
@@ -76,13 +74,8 @@ class Marks:
         pattern = self._back_to_front if raw[:1] >= _LATE else self._in_order
         return pattern.found_in_long if len(raw) > LONG else pattern.found_in
 
-    def found_among(self, raws: Sequence[bytes], sample: bytes) -> bool:
-        """Return whether any of these records, written as `sample` is, might bear a mark."""
-        pattern = self._back_to_front if is_back_to_front(sample) else self._in_order
-        return pattern.found_in_long(b"".join(raws)) is not None
-
     def found_in_request(self, body: bytes, samples: Iterable[bytes]) -> bool:
-        """Return whether any record of the request might bear a mark; `samples` has one of each group, or how it begins."""
+        """Return whether any record of the request, or of some joined, might bear a mark; `samples` has one of each group, or its beginning."""
         pattern = self._back_to_front if any(map(is_back_to_front, samples)) else self._in_order
         return pattern.found_in_long(body) is not None
 
@@ -180,14 +173,16 @@ def _any_of(prefixes: Sequence[str]) -> bytes:
 
 def _exactly(key: bytes) -> bytes:
     """Match the key with its length in front, padded or not."""
-    groups = [len(key) & 0x7F]
-    rest = len(key) >> 7
-    while rest:
-        groups.append(rest & 0x7F)
-        rest >>= 7
-    head = b"".join(_byte(group | 0x80) for group in groups[:-1])
-    last = groups[-1]
-    return head + b"(?:" + _byte(last) + b"|" + _byte(last | 0x80) + rb"\x80{0,3}\x00)" + re.escape(key)
+    *head, last = varint(len(key))
+    return (
+        b"".join(map(_byte, head))
+        + b"(?:"
+        + _byte(last)
+        + b"|"
+        + _byte(last | 0x80)
+        + rb"\x80{0,3}\x00)"
+        + re.escape(key)
+    )
 
 
 def _byte(number: int) -> bytes:

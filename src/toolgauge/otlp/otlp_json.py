@@ -21,8 +21,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError, InvalidReason
 from toolgauge.model.json import Json
-from toolgauge.otlp.bounds import AT_ONCE, check_json, joined
-from toolgauge.otlp.encode import length, varint
+from toolgauge.otlp.bounds import AT_ONCE, check_json, joined, varint
+from toolgauge.otlp.encode import length
 
 # Makes the bytes of one value, without its tag and its length.
 Encode: TypeAlias = Callable[[Json], bytes]
@@ -319,17 +319,13 @@ _REQUESTS: dict[Signal, tuple[_Message, tuple[str, ...]]] = {
 }
 
 
-def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
-    """Encode a document's trace and log requests; raise `DecodeError` with the path of a wrong value."""
-    return _encoded(None, text)
-
-
 def request_from_json(signal: Signal, text: bytes) -> bytes:
     """Encode one JSON request of a known signal. Raise `DecodeError` with the path of the wrong value."""
-    return _encoded(signal, text)[0][1]
+    return requests_from_json(text, signal)[0][1]
 
 
-def _encoded(signal: Signal | None, text: bytes) -> list[tuple[Signal, bytes]]:
+def requests_from_json(text: bytes, signal: Signal | None = None) -> list[tuple[Signal, bytes]]:
+    """Encode a document's trace and log requests, or that of one signal; raise `DecodeError` with the path of a wrong value."""
     try:
         check_json(text)
         try:

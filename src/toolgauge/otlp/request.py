@@ -22,8 +22,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from toolgauge.model.delivery import NO_ENTRY, Assignment, BrokerMessage, Signal, Source
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import SpanHead
-from toolgauge.otlp.bounds import SPAN, joined, parse
-from toolgauge.otlp.encode import varint
+from toolgauge.otlp.bounds import SPAN, joined, parse, varint
 from toolgauge.otlp.envelope import Container, copied, encode_spans, is_trace_id, parse_request, read_head
 from toolgauge.otlp.marks import is_back_to_front
 from toolgauge.otlp.wire_pb2 import (
@@ -279,10 +278,7 @@ def read_request(
     """Parse the envelope; raise `DecodeError` when it is broken (cut off, trailing bytes) or of another signal."""
     envelope = parse_request(body)
     check_signal(signal, envelope)
-    count = 0
-    for resource_group in envelope.resource_groups:
-        for group in resource_group.scope_groups:
-            count += len(group.items)
+    count = sum(len(scope.items) for group in envelope.resource_groups for scope in group.scope_groups)
     return Request(signal, body, envelope, count, sender, received_ns, entry)
 
 

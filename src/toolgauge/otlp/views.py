@@ -154,16 +154,15 @@ class Values:
     def attributes(self, raw: Mapping[str, bytes], size_bytes: int) -> Mapping[str, Value]:
         """Decode the attributes of a record of so many bytes, in the order of the keys."""
         keys = sorted(raw)
-        if size_bytes <= _MOST_NESTED or (size_bytes <= _LARGEST_AT_ONCE and _nested_bytes(raw) <= _MOST_NESTED):
+        if size_bytes <= _MOST_NESTED or (
+            size_bytes <= _LARGEST_AT_ONCE
+            and sum([len(each) for each in raw.values() if each[:1] in _NESTED]) <= _MOST_NESTED
+        ):
             try:
                 return dict(zip(keys, map(self.known.__getitem__, map(raw.__getitem__, keys)), strict=True))
             except DecodeError:
                 pass
         return Attributes(keys, raw, self)
-
-
-def _nested_bytes(raw: Mapping[str, bytes]) -> int:
-    return sum([len(each) for each in raw.values() if each[:1] in _NESTED])
 
 
 class Attributes(Mapping[str, Value]):

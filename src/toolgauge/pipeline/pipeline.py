@@ -51,7 +51,7 @@ class Pipeline:
         # Values that the decoder could not read, as far as they are counted.
         self._broken_counted = 0
         assembler = parts.assembler
-        parts.metrics.traces_open_bytes.observe = lambda: {(): assembler.open_bytes}
+        parts.metrics.traces_open_bytes.observe = lambda: {(): assembler.eviction.open_bytes}
         parts.metrics.traces_open.observe = lambda: {(): assembler.open_count}
         parts.metrics.traces_waiting.observe = lambda: {(): assembler.waiting_count}
         parts.metrics.scoring_queue.observe = lambda: {(): len(assembler.eviction)}

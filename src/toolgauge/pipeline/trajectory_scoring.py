@@ -143,7 +143,7 @@ class Scoring:
         lacking: Reason = "incomplete"
         # Its spans may be in requests that passed unread.
         if self.unread_until_ns is not None and (
-            trajectory.opened_ns <= self.unread_until_ns + parts.assembler.run_end_grace_ns
+            trajectory.opened_ns <= self.unread_until_ns + parts.assembler.settings.run_end_grace
         ):
             trajectory, lacking = replace(trajectory, incomplete=_UNREAD), "overload"
         sign = trajectory.split_sign

@@ -28,10 +28,9 @@ from toolgauge.net.listen import close_all, listen
 from toolgauge.net.settings import ServerTls
 from toolgauge.net.tls import WatchedFiles, read_pem, server_context
 from toolgauge.otlp.request import SERVICES
-from toolgauge.receive.otlp_handler import HOP_HEADER, OtlpHandler, Uploads
+from toolgauge.receive.otlp_handler import HOP_HEADER, OtlpHandler, Uploads, decompress_message
 from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, too_large
 from toolgauge.receive.settings import GrpcSettings
-from toolgauge.receive.unpack import decompress_message
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND, file_path
 

@@ -21,10 +21,19 @@ from toolgauge.model.delivery import Consumer, Refused
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.byte_budget import ByteBudget
 from toolgauge.net.listen import Listeners, peer_address
-from toolgauge.receive.otlp_handler import HOP_HEADER, FromJson, OtlpHandler, Uploads
+from toolgauge.receive.otlp_handler import (
+    HOP_HEADER,
+    SLOWEST_BYTES_PER_S,
+    FromJson,
+    OtlpHandler,
+    Unpack,
+    Uploads,
+    gunzip,
+    inflate,
+    unzstd,
+)
 from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, refusal, too_large
 from toolgauge.receive.settings import HttpSettings
-from toolgauge.receive.unpack import Unpack, gunzip, inflate, unzstd
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
 
@@ -53,7 +62,6 @@ _MEDIA = {media.content_type: media for media in (PROTOBUF, JSON)}
 _SERVER = "toolgauge"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
 _LINGER_S = 3.0
-_SLOWEST_BYTES_PER_S = 64 * 1024
 
 
 class HttpReceiver:
@@ -215,7 +223,7 @@ class HttpReceiver:
                     if when_s is not None:
                         # A slow line gets the time that its bytes need, and no line may be silent for longer than `silence_s`.
                         silent_until_s = asyncio.get_running_loop().time() + silence_s
-                        deadline.reschedule(min(when_s + len(chunk) / _SLOWEST_BYTES_PER_S, silent_until_s))
+                        deadline.reschedule(min(when_s + len(chunk) / SLOWEST_BYTES_PER_S, silent_until_s))
                     if size > self._handler.limit:
                         return too_large(self._handler.limit)
                     chunks.append(chunk)

@@ -329,12 +329,6 @@ def offered_tools(given: Value) -> tuple[ToolDefinition, ...]:
     return tuple(ToolDefinition(name=name) for name in names if name)
 
 
-def task_texts(tasks: Value) -> Iterator[MessageSeen]:
-    """Read the tasks of a crew, the nearest thing to a user's text that CrewAI records."""
-    for task in values.as_list(values.decoded(tasks)):
-        yield from text_seen("user", values.as_object(task).get("description"))
-
-
 def offered_names(attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
     """Read the offer of an agent: its tools, and the agents that it manages, which are called like tools."""
     names = values.as_list(values.decoded(attributes.get(_TOOLS_NAMES)))

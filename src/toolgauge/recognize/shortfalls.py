@@ -205,15 +205,13 @@ def counts_of(trajectory: Trajectory) -> TraceCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """A fact missing in `count` of `of` places (`unit`) and, where they are counted, in `traces` of `of_traces` trajectories."""
+    """A fact missing in `count` of `of` places (`unit`)."""
 
     fact: Fact
     count: int
     of: int
     unit: str
     remedy: Remedy
-    traces: int = 0
-    of_traces: int = 0
 
     @property
     def name(self) -> str:
@@ -238,7 +236,7 @@ class Shortfall:
 
 @dataclass(slots=True)
 class _Counts:
-    """By fact: in how many places it could be, in how many it is missing, and the same in trajectories."""
+    """By fact: in how many places it could be, and in how many places and trajectories it is missing."""
 
     calls: int = 0
     # Model calls whose finish reason shows that they asked for tools, where neither these calls nor a tool span was seen.
@@ -253,7 +251,6 @@ class _Counts:
     with_outputs: int = 0
     places: Counter[Fact] = field(default_factory=Counter[Fact])
     missing: Counter[Fact] = field(default_factory=Counter[Fact])
-    traces: Counter[Fact] = field(default_factory=Counter[Fact])
     traces_missing: Counter[Fact] = field(default_factory=Counter[Fact])
 
     def add(self, fact: Fact, lacks: Sequence[bool]) -> None:
@@ -261,7 +258,6 @@ class _Counts:
         missing = len(lacks) if all(lacks) else 0
         self.places[fact] += len(lacks)
         self.missing[fact] += missing
-        self.traces[fact] += bool(lacks)
         self.traces_missing[fact] += bool(missing)
 
 
@@ -337,7 +333,6 @@ class Shortfalls:
             for fact in _OF_A_CALL:
                 counts.places[fact] += counts.places["calls"]
                 counts.missing[fact] += counts.missing["calls"]
-                counts.traces[fact] += counts.traces["calls"]
                 counts.traces_missing[fact] += counts.traces_missing["calls"]
         of_calls = "calls" if counts.calls else "model calls"
         units: dict[Fact, str] = dict.fromkeys((*_OF_A_CALL, "tool_spans"), of_calls)
@@ -352,19 +347,14 @@ class Shortfalls:
                     of=counts.places[fact],
                     unit=units.get(fact, "traces"),
                     remedy=_remedy(fact, producer, dialects, counts),
-                    traces=counts.traces_missing[fact],
-                    of_traces=counts.traces[fact],
                 )
         if counts.calls and not _UNMARKED_FAILURES.isdisjoint(dialects):
-            traces = counts.traces["arguments"]
             yield Shortfall(
                 fact="failures",
                 count=counts.calls,
                 of=counts.calls,
                 unit=of_calls,
                 remedy=remedy("failures", producer, dialects),
-                traces=traces,
-                of_traces=traces,
             )
 
     def _add_surroundings(self, producer: Producer, trajectory: Trajectory) -> None:

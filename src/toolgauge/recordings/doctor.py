@@ -203,30 +203,25 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
             for missing in diagnosis.missing
         ],
     }
-    if diagnosis.may_hold_calls:
-        found["unread"] = [
-            {"name": name, "operation": operation or None, "spans": count}
-            for (name, operation), count in diagnosis.sent.unread.most_common(_MAX_UNREAD_LINES)
-        ]
-    if diagnosis.sent.mappings:
-        found["dialects_to_paste"] = _simple_dialect(diagnosis)
-    if diagnosis.shared_name is not None:
-        found["shared_name"] = diagnosis.shared_name
-    if diagnosis.lone_calls:
-        found["lone_calls"] = diagnosis.lone_calls
-    if diagnosis.sent.cut:
-        found["cut_spans"] = diagnosis.sent.cut
-    if diagnosis.doubled_calls:
-        found["doubled_calls"] = diagnosis.doubled_calls
-    if diagnosis.reported_errors.get("pass"):
-        found["told_errors"] = {
-            "results": sum(diagnosis.reported_errors.values()),
-            "failures": diagnosis.reported_errors.get("fail", 0),
-        }
-        found["told_errors_to_paste"] = _failures(diagnosis)
-    if diagnosis.code_steps:
-        found |= {"code_steps": diagnosis.code_steps, "failed_code_steps": diagnosis.failed_code_steps}
-    return found
+    sent, told = diagnosis.sent, diagnosis.reported_errors
+    tells_errors = bool(told.get("pass"))
+    unread: Json = [
+        {"name": name, "operation": operation or None, "spans": count}
+        for (name, operation), count in sent.unread.most_common(_MAX_UNREAD_LINES)
+    ]
+    where_found: JsonObject = {
+        "unread": unread if diagnosis.may_hold_calls else None,
+        "dialects_to_paste": _simple_dialect(diagnosis) if sent.mappings else None,
+        "shared_name": diagnosis.shared_name,
+        "lone_calls": diagnosis.lone_calls or None,
+        "cut_spans": sent.cut or None,
+        "doubled_calls": diagnosis.doubled_calls or None,
+        "told_errors": {"results": sum(told.values()), "failures": told.get("fail", 0)} if tells_errors else None,
+        "told_errors_to_paste": _failures(diagnosis) if tells_errors else None,
+        "code_steps": diagnosis.code_steps or None,
+        "failed_code_steps": diagnosis.failed_code_steps if diagnosis.code_steps else None,
+    }
+    return found | {name: value for name, value in where_found.items() if value is not None}
 
 
 def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]:

@@ -122,17 +122,6 @@ def load_for_replay(
     return config, criteria
 
 
-def make_criteria(
-    config: Config, written: Sequence[CriterionConfig], evaluators: EvaluatorFiles | None = None
-) -> tuple[Criterion, ...]:
-    """Make the default criteria and the written ones; raise `ConfigError` with every problem found."""
-    problems: list[Problem] = []
-    criteria = criteria_of(config, written, evaluators or EvaluatorFiles(), problems)
-    if problems:
-        raise config_error(problems)
-    return criteria
-
-
 def criteria_of(
     config: Config, written: Sequence[CriterionConfig], files: EvaluatorFiles, problems: list[Problem]
 ) -> tuple[Criterion, ...]:

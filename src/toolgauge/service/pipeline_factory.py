@@ -173,7 +173,7 @@ def _assembler(
     return Assembler(
         config.assemble,
         metrics,
-        reader,
+        reader.read_history,
         conversations=scorer.gathers_conversations,
         live_since_ns=live_since_ns,
         on_missing_parents=log_missing_parents,

@@ -14,7 +14,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from toolgauge.backends.settings import VENDORS
 from toolgauge.config.criteria import adopted_file
-from toolgauge.config.load import FileState, Sources, empty_files
+from toolgauge.config.load import Sources, empty_files
 from toolgauge.config.model import Config, backends
 from toolgauge.config.problems import Node, plain, spelled
 from toolgauge.judge.inquiry import Client
@@ -30,7 +30,7 @@ from toolgauge.service.runtime import Runtime
 from toolgauge.service.service import Service, check_messages
 from toolgauge.service.workers.channel import Adopted, Kind
 from toolgauge.service.workers.front import Front, conversation_keys
-from toolgauge.settings import Section
+from toolgauge.settings import FileState, Section
 
 _LOG = logging.getLogger("toolgauge")
 Load: TypeAlias = Callable[[], tuple[Config, tuple[Criterion, ...]]]

@@ -20,7 +20,7 @@ from enum import IntEnum
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from toolgauge.model.delivery import Answer, Signal
+from toolgauge.model.delivery import Signal
 
 _HEAD = struct.Struct("<IBI")
 _READ_AHEAD_BYTES = 1024 * 1024
@@ -62,19 +62,12 @@ class Frame(NamedTuple):
     number: int
     content: bytes
 
-    def read(self, of: type[_T]) -> _T:
-        """Return the object in this frame."""
+    def read(self, *of: type[_T]) -> _T:
+        """Return the object in this frame, which is one of these types."""
         value: object = pickle.loads(self.content)  # noqa: S301 (written by a process of ours, see above)
         if not isinstance(value, of):
-            raise TypeError(f"a frame holds {type(value).__name__}, not {of.__name__}")
+            raise TypeError(f"a frame holds {type(value).__name__}, not {' or '.join(one.__name__ for one in of)}")
         return value
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The answer to a request."""
-
-    answer: Answer
 
 
 @dataclass(frozen=True, slots=True)

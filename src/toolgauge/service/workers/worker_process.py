@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 
-from toolgauge.model.delivery import Accepted, Answer, Refused, Signal
+from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Signal, Unsupported
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.process import own_bytes, resident_bytes
 from toolgauge.service.runtime import Losses
-from toolgauge.service.workers.channel import Answered, Channel, Frame, Kind, request_head
+from toolgauge.service.workers.channel import Channel, Frame, Kind, request_head
 from toolgauge.service.workers.merged_metrics import MergedRegistry, Snapshot
 from toolgauge.service.workers.worker_observations import Observations
 
@@ -351,7 +351,7 @@ class WorkerProcess:
                 waiting = life.waiting.pop(frame.number)
                 life.bytes_waiting -= waiting.size
                 self._freed.set()
-                answer = frame.read(Answered).answer
+                answer = frame.read(Accepted, Refused, Invalid, Unsupported)
                 if isinstance(answer, Accepted):
                     life.accepted += waiting.spans
                     life.accepted_ns = self._clock()

@@ -13,7 +13,7 @@ from toolgauge.model.errors import ToolgaugeError
 from toolgauge.service.process import Faults, Relief
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
-from toolgauge.service.workers.channel import Adopted, Answered, Channel, Frame, Kind, packed, unpack_request
+from toolgauge.service.workers.channel import Adopted, Channel, Frame, Kind, packed, unpack_request
 from toolgauge.service.workers.merged_metrics import Snapshot
 from toolgauge.service.workers.redistribution import directory_of
 from toolgauge.settings import file_path
@@ -171,7 +171,7 @@ class WorkerService:
         answer: Answer = Refused("an internal error of a worker")
         with self._faults.survived():
             answer = await self._service.intake.consume(signal, body, sender)
-        self._channel.send(Kind.ANSWER, number, packed(Answered(answer)))
+        self._channel.send(Kind.ANSWER, number, packed(answer))
 
     async def _prepare(self, number: int) -> None:
         error = ""

@@ -12,8 +12,8 @@ from toolgauge.model.literals import CLASS, parse_fields, parse_repr
 from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import conventions, conventions_reader, langchain, values
-from toolgauge.recognize.dialect import PlainDialect
+from toolgauge.recognize import conventions, langchain, values
+from toolgauge.recognize.dialect import LITELLM_SCOPE, PlainDialect, is_raw
 from toolgauge.recognize.messages import Message, Messages, read_messages
 
 SDK = "telemetry.sdk.name"
@@ -287,8 +287,8 @@ class GenAI(PlainDialect):
     name = "genai"
     rank = 90
     marks = ("gen_ai.", conventions.MCP_METHOD, conventions.MCP_TOOL)
-    scopes = (conventions_reader.SCOPE,)
-    grounds = Grounds(keys=_KEYS, scopes=(conventions_reader.SCOPE,), names=(conventions.EXECUTE + " ",))
+    scopes = (LITELLM_SCOPE,)
+    grounds = Grounds(keys=_KEYS, scopes=(LITELLM_SCOPE,), names=(conventions.EXECUTE + " ",))
 
     def claims(self, record: Record) -> bool:
         """Claim spans with an operation, an MCP method or tool, or a model's output, and the conventions' log events."""
@@ -296,7 +296,7 @@ class GenAI(PlainDialect):
             return record.event_name in conventions.MESSAGE_EVENTS or record.event_name == conventions.DETAILS
         if not record.attributes.keys().isdisjoint(_KEYS):
             return True
-        return record.name.startswith(conventions.EXECUTE + " ") or conventions_reader.is_raw(record)
+        return record.name.startswith(conventions.EXECUTE + " ") or is_raw(record)
 
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""

@@ -89,7 +89,7 @@ def test_a_model_call_inside_a_run_is_no_model_call_alone():
 
 
 def test_the_oldest_answers_are_forgotten():
-    few = UnmatchedResults(max_answers=1)
+    few = UnmatchedResults(max_bytes=1500)
     few.note(NEXT)
     assert len(list(few.found([ASK]))) == 1
     few.note(reading("x", model(), answered("9", "fine"), start=7, trace=THIRD))
@@ -107,14 +107,16 @@ def test_of_a_long_answer_both_ends_are_kept():
 
 
 def test_what_is_remembered_of_answers_is_bounded_in_bytes_whatever_names_take():
-    some = UnmatchedResults(max_bytes=2_500_000)
+    some, asked = UnmatchedResults(max_bytes=2_500_000), list[Reading]()
     for number in range(10):
         failed = answered(f"{number}", error=CallError(kind=f"{number}" * 400_000, message="no"))
         service = f"{number}" * 400_000
         some.note(reading("next", model(), failed, start=5, trace=f"{number:032x}", service=service))
         asking = reading("ask", model(), requested("f", id=f"{number}"), trace=FIRST, service=service)
         assert len(list(some.found([asking]))) == 1
-        assert 800_000 < some.size_bytes <= 2_500_000
+        asked.append(asking)
+    # Each takes 800,000 bytes.
+    assert [len(list(some.found([asking]))) for asking in asked] == [0] * 7 + [1] * 3
 
 
 # -- calls that wait at the end of a trace

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from toolgauge.model.json import Json
 from toolgauge.recognize import conventions
-from toolgauge.recognize.conventions_reader import HistoryReader
+from toolgauge.recognize.dialect import HistoryReader
 from toolgauge.recognize.messages import read_messages
 
 # Short histories are not remembered.

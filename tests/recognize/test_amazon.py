@@ -4,7 +4,7 @@ import pytest
 
 from tests.recognize.support import event, joined, log, observations, other_error, placed, said, span
 from tests.rows import each_row
-from toolgauge.dialects.amazon import AgentCore, Strands
+from toolgauge.dialects.cloud_vendors import AgentCore, Strands
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

@@ -8,7 +8,7 @@ from tests.recognize.support import observations, other_error, self_metrics, spa
 from tests.rows import each_row
 from toolgauge.dialects.coding_agents import ClaudeCode
 from toolgauge.dialects.genai import GenAI
-from toolgauge.dialects.javascript_frameworks import Vercel
+from toolgauge.dialects.javascript_and_java import Vercel
 from toolgauge.dialects.mlflow import MLflow
 from toolgauge.dialects.openinference import OpenInference
 from toolgauge.dialects.tracing_services import Langfuse

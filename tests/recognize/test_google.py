@@ -7,7 +7,7 @@ import pytest
 
 from tests.recognize.support import event, log, observations, other_error, span
 from tests.rows import each_row
-from toolgauge.dialects.google import Genkit, GoogleAdk
+from toolgauge.dialects.cloud_vendors import Genkit, GoogleAdk
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

@@ -4,7 +4,7 @@ from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallAnswered, MessageSeen, Observation
 from toolgauge.recognize import conventions
-from toolgauge.recognize.conventions_reader import HistoryReader
+from toolgauge.recognize.dialect import HistoryReader
 from toolgauge.recognize.messages import read_messages
 
 OWNER = ("trace", "agent")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.recognize.support import observations, other_error, span
 from tests.rows import each_row
-from toolgauge.dialects.javascript_frameworks import Mastra, Vercel, VoltAgent
+from toolgauge.dialects.javascript_and_java import Mastra, Vercel, VoltAgent
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

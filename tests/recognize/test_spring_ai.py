@@ -2,7 +2,7 @@
 
 from tests.recognize.support import log, observations, other_error, span
 from tests.rows import each_row
-from toolgauge.dialects.spring_ai import SpringAI
+from toolgauge.dialects.javascript_and_java import SpringAI
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted

@@ -8,8 +8,9 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
+from cachetools import FIFOCache, LRUCache
 from msgspec.structs import astuple, replace
 
 from toolgauge.assemble.memory import READING_BYTES, cut, memory_of
@@ -120,9 +121,8 @@ class WaitingCalls:
     """Hashes of the ids, and of the names and arguments, of waiting calls with their service and conversation."""
 
     def __init__(self, max_entries: int = _MAX_ENTRIES) -> None:
-        # In the order in which they were last seen to wait.
-        self._known: dict[int, None] = {}
-        self._max_entries = max_entries
+        # Those seen to wait least recently are forgotten.
+        self._known = LRUCache[int, None](max_entries)
 
     def explained(self, trajectory: Trajectory) -> Trajectory:
         """Return the trajectory of a trace without a split sign that an earlier waiting call explains; remember its own."""
@@ -137,10 +137,7 @@ class WaitingCalls:
         waiting = [call for call in trajectory.calls if call.state in ("paused", "requested_only")]
         for call in waiting[:_MAX_CALLS]:
             for key in (conversation, *_keys(conversation, call)):
-                self._known.pop(key, None)
                 self._known[key] = None
-        while len(self._known) > self._max_entries:
-            del self._known[next(iter(self._known))]
         return replace(trajectory, split_sign=None) if is_resumed else trajectory
 
 
@@ -152,7 +149,6 @@ def _keys(conversation: int, call: ToolCall) -> Iterator[int]:
         yield hash((conversation, fold_name(call.name), key))
 
 
-_MAX_ANSWERS = 10_000
 # Most answers take one or two thousand; names may be anything.
 _MAX_BYTES = 32 * 1024 * 1024
 # What an answer takes beside its texts: its place in the table, with its key and the trace's id.
@@ -167,13 +163,9 @@ _UNANSWERED = (-1, "", CallAnswered(), 0)
 class UnmatchedResults:
     """The first answer to each call, by service and call id, from model calls that are traces of their own."""
 
-    def __init__(self, max_answers: int = _MAX_ANSWERS, max_bytes: int = _MAX_BYTES) -> None:
-        self._max_answers = max_answers
-        self._max_bytes = max_bytes
-        # About how much memory they take.
-        self.size_bytes = 0
-        # Each with the start and the trace of the model call, and its size.
-        self._known: dict[tuple[str | None, str], tuple[int, str, CallAnswered, int]] = {}
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        # Each with the start and the trace of the model call, and about how much memory it takes.
+        self._known = FIFOCache[tuple[str | None, str], tuple[int, str, CallAnswered, int]](max_bytes, itemgetter(3))
 
     def note(self, reading: Reading) -> None:
         """Remember the answers in the history of a model call, which has no parent."""
@@ -190,10 +182,8 @@ class UnmatchedResults:
                     cut_short = cut(seen, _MAX_TEXT)
                     answer = cut_short if isinstance(cut_short, CallAnswered) else seen
                     size = _ENTRY_BYTES + memory_of((reading.service, *astuple(answer)))
-                    self._known[key] = (*place, answer, size)
-                    self.size_bytes += size - (known[3] if known is not None else 0)
-        while len(self._known) > self._max_answers or self.size_bytes > self._max_bytes:
-            self.size_bytes -= self._known.pop(next(iter(self._known)))[3]
+                    if size <= self._known.maxsize:
+                        self._known[key] = (*place, answer, size)
 
     def found(self, closing: Sequence[Reading]) -> list[Reading]:
         """Return the answers that other traces hold, as log records of the spans that asked."""

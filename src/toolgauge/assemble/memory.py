@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from gc import get_referents
 from heapq import nsmallest
 from itertools import chain, compress, repeat
-from operator import is_, methodcaller, not_
+from operator import is_, itemgetter, methodcaller, not_
 from sys import getsizeof
 
+from cachetools import FIFOCache
 from msgspec.structs import astuple, replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
@@ -65,9 +66,7 @@ class Scale:
 
     def __init__(self, max_bytes: int = _MAX_SHARED_BYTES) -> None:
         # By their ids, which stay theirs as long as they are here.
-        self._shared: dict[int, tuple[object, int]] = {}
-        self._max_bytes = max_bytes
-        self.shared_bytes = 0
+        self._shared = FIFOCache[int, tuple[object, int]](max_bytes, itemgetter(1))
 
     def weights(self, reading: Reading) -> tuple[int, int]:
         """Return about how many bytes the reading takes, and the tools on offer that it is the first to have."""
@@ -106,11 +105,8 @@ class Scale:
     def _once(self, seen: object, size: int) -> int:
         if id(seen) in self._shared:
             return 0
-        self._shared[id(seen)] = (seen, size)
-        self.shared_bytes += size
-        while self.shared_bytes > self._max_bytes:
-            oldest = next(iter(self._shared))
-            self.shared_bytes -= self._shared.pop(oldest)[1]
+        if size <= self._shared.maxsize:
+            self._shared[id(seen)] = (seen, size)
         return size
 
 

@@ -3,10 +3,10 @@
 A turn of a dialogue is often a trace of its own: closed traces are gathered by conversation id until the conversation is idle.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
-from itertools import islice
 from math import inf
 
 from msgspec.structs import replace
@@ -20,9 +20,6 @@ from toolgauge.model.observations import ModelInput, Reading
 from toolgauge.model.records import SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
-# Looking for the front of a table passes over all that was taken from there: so much of it is taken at a time.
-_AT_A_TIME = 16
-
 
 class ClosedIds:
     """Remembers ids for `keep_ns` after they were last heard of, at most `capacity`."""
@@ -31,33 +28,15 @@ class ClosedIds:
         self._capacity = capacity
         self._keep_ns = keep_ns
         # When it was closed and last heard of; the least recently heard of first.
-        self._closed: dict[bytes, tuple[int, int]] = {}
-        self._forget_at_ns: int | None = None
+        self._closed = OrderedDict[bytes, tuple[int, int]]()
 
     def add(self, closed_id: str, now_ns: int) -> None:
         """Remember that something was closed."""
-        if self._forget_at_ns is None or now_ns >= self._forget_at_ns:
-            expired: list[bytes] = []
-            oldest_ns = now_ns
-            for key, (_, heard_ns) in self._closed.items():
-                if now_ns - heard_ns <= self._keep_ns:
-                    oldest_ns = heard_ns
-                    break
-                expired.append(key)
-            for key in expired:
-                del self._closed[key]
-            self._forget_at_ns = max(oldest_ns + self._keep_ns, now_ns + self._keep_ns // _AT_A_TIME) + 1
-        key = _compact(closed_id)
-        self._closed.pop(key, None)
-        self._closed[key] = (now_ns, now_ns)
-        if len(self._closed) > self._capacity:
-            for oldest in list(islice(self._closed, self._capacity // _AT_A_TIME + 1)):
-                del self._closed[oldest]
+        self._note(_compact(closed_id), now_ns, now_ns)
 
     def restore(self, closed_id: str, closed_ns: int, now_ns: int) -> None:
         """Remember on from now what an earlier process closed."""
-        self.add(closed_id, now_ns)
-        self._closed[_compact(closed_id)] = (closed_ns, now_ns)
+        self._note(_compact(closed_id), closed_ns, now_ns)
 
     def remove(self, closed_id: str) -> None:
         """Forget that something was closed."""
@@ -73,9 +52,15 @@ class ClosedIds:
         if not self.holds(closed_id, now_ns):
             return None
         key = _compact(closed_id)
-        closed_ns, _ = self._closed.pop(key)
-        self._closed[key] = (closed_ns, now_ns)
+        closed_ns, _ = self._closed[key]
+        self._note(key, closed_ns, now_ns)
         return now_ns - closed_ns
+
+    def _note(self, key: bytes, closed_ns: int, now_ns: int) -> None:
+        self._closed[key] = (closed_ns, now_ns)
+        self._closed.move_to_end(key)
+        while len(self._closed) > self._capacity or now_ns - next(iter(self._closed.values()))[1] > self._keep_ns:
+            self._closed.popitem(last=False)
 
 
 def _compact(closed_id: str) -> bytes:

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.literals import CLASS, parse_fields, parse_repr
+from toolgauge.model.literals import CLASS, parse_fields
 from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import conventions, conventions_reader, langchain, values
-from toolgauge.recognize.dialect import PlainDialect
+from toolgauge.recognize import conventions, langchain, values
+from toolgauge.recognize.dialect import LITELLM_SCOPE, PlainDialect, is_raw
 from toolgauge.recognize.messages import Message, Messages, read_messages
 
 SDK = "telemetry.sdk.name"
@@ -157,10 +157,7 @@ def _history(output: Value) -> Iterator[Observation]:
         return
     turn: list[JsonObject] = []
     for message in reversed(values.as_list(values.decoded_object(output).get("messages"))):
-        try:
-            fields = parse_fields(message) if isinstance(message, str) else {}
-        except ValueError:
-            fields = {}
+        fields = values.as_object(values.from_repr(message, parse_fields)) if isinstance(message, str) else {}
         if "tool_call_id" not in fields and not any(fields.get(key) for key in _WRITTEN):
             break
         turn.append(fields)
@@ -256,11 +253,7 @@ def _parts(part: Json) -> Iterator[Json]:
     if not isinstance(text, str) or not text.startswith((*_CALL_REPRS, *_MESSAGE_REPRS)):
         yield part
         return
-    try:
-        found = values.as_object(parse_repr(text))
-    except ValueError:
-        yield part
-        return
+    found = values.as_object(values.from_repr(text))
     if found.get(CLASS) in _CALL_CLASSES:
         yield {**found, "type": "tool_call"}
     elif "role" in found and isinstance(found.get("tool_calls"), list):
@@ -287,8 +280,8 @@ class GenAI(PlainDialect):
     name = "genai"
     rank = 90
     marks = ("gen_ai.", conventions.MCP_METHOD, conventions.MCP_TOOL)
-    scopes = (conventions_reader.SCOPE,)
-    grounds = Grounds(keys=_KEYS, scopes=(conventions_reader.SCOPE,), names=(conventions.EXECUTE + " ",))
+    scopes = (LITELLM_SCOPE,)
+    grounds = Grounds(keys=_KEYS, scopes=(LITELLM_SCOPE,), names=(conventions.EXECUTE + " ",))
 
     def claims(self, record: Record) -> bool:
         """Claim spans with an operation, an MCP method or tool, or a model's output, and the conventions' log events."""
@@ -296,7 +289,7 @@ class GenAI(PlainDialect):
             return record.event_name in conventions.MESSAGE_EVENTS or record.event_name == conventions.DETAILS
         if not record.attributes.keys().isdisjoint(_KEYS):
             return True
-        return record.name.startswith(conventions.EXECUTE + " ") or conventions_reader.is_raw(record)
+        return record.name.startswith(conventions.EXECUTE + " ") or is_raw(record)
 
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""

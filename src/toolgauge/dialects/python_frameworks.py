@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.literals import parse_repr
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
@@ -133,16 +132,9 @@ def _tool(span: Span) -> Iterator[Observation]:
 # A content tag is JSON of dataclasses or, where some value was not JSON, the Python repr of the whole.
 def _decoded_messages(value: Value) -> JsonObject:
     read = values.content(value)
-    match read:
-        case Recorded(value=found):
-            return values.as_object(found)
-        case Unparsed(text, "unparsable") if len(text) <= _MAX_REPR:
-            try:
-                return values.as_object(parse_repr(text))
-            except ValueError:
-                return {}
-        case Unparsed() | NotRecorded():
-            return {}
+    if isinstance(read, Unparsed) and read.reason == "unparsable" and len(read.text) <= _MAX_REPR:
+        return values.as_object(values.from_repr(read.text))
+    return values.as_object(read.value) if isinstance(read, Recorded) else {}
 
 
 def _answers(messages: Json) -> Iterator[CallAnswered]:

@@ -373,9 +373,8 @@ def _opened(read: Content, integration: str) -> tuple[Content, str | None]:
 def _answer(value: Value, integration: str) -> langchain.Answer:
     """Open the envelope of an integration around the result."""
     if integration == "agno" and isinstance(value, str) and value.startswith(_AGNO_RESULT):
-        try:
-            fields = parse_fields(value)
-        except ValueError:
+        fields = values.from_repr(value, parse_fields)
+        if not isinstance(fields, dict):
             return langchain.Answer(result=values.result(value))
         failed = fields.get("status") == "failure"
         error = CallError(kind=OTHER_ERROR, message=values.text_of(fields.get("error"))) if failed else None

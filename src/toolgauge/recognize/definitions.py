@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.literals import parse_repr
 from toolgauge.model.observations import NO_TOOLS, ToolDefinition, Tools
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
@@ -181,10 +180,7 @@ def _requested(value: Value) -> Iterator[Json]:
 
 def _shown(value: Value) -> Iterator[ToolDefinition]:
     """Read a tool of Haystack, an object as Python shows it."""
-    try:
-        yield from definitions(values.as_object(parse_repr(str(value))))
-    except ValueError:
-        return
+    yield from definitions(values.as_object(values.from_repr(str(value))))
 
 
 def _described(recorded: Value) -> Iterator[ToolDefinition]:

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.literals import parse_repr
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallExecuted
 from toolgauge.recognize import values
 from toolgauge.recognize.langchain import Answer, message_answer, message_fields, repr_answer
@@ -94,10 +93,7 @@ def _answer(recorded: Content) -> Answer | None:
         # A message of LangChain's as Python shows it.
         if returned.startswith(("content=", "Command(")):
             return repr_answer(returned)
-        try:
-            read = parse_repr(returned)
-        except ValueError:
-            return None
+        read = values.from_repr(returned)
         data = values.as_object(read[0] if isinstance(read, list) and len(read) == 1 else read)
         return message_answer(data) if "content" in data else None
     if type(returned) is list:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -262,15 +263,12 @@ def read_messages(value: Value, default_role: str) -> Messages:
 
 
 def read_list(text: str, default_role: str) -> Messages | None:
-    """Read a list of at most `MAX_ITEMS` messages that is JSON to the letter; `None` for everything else."""
+    """Read a list of at most `MAX_ITEMS` messages; `None` for everything else."""
     if text.find('"parts"', 0, _FIRST_PARTS) > 0 and len(text) <= _LONGEST_STANDARD:
-        try:
+        with suppress(ValueError, RecursionError, MemoryError):
             return _standard.decode(text)
-        except (ValueError, RecursionError, MemoryError):
-            items = values.elements(text)
-    else:
-        items = values.elements(text)
-    return None if items is None or len(items) > MAX_ITEMS else messages_of(items, default_role)
+    items = values.decoded(text)
+    return messages_of(items, default_role) if isinstance(items, list) and len(items) <= MAX_ITEMS else None
 
 
 def calls_of(message: AnyMessage) -> list[CallRequested]:

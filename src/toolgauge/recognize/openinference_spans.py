@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.literals import parse_repr
 from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
     OTHER_ERROR,
@@ -297,10 +296,8 @@ def _chat_messages(value: Value) -> list[Message]:
     for text in values.as_list(values.decoded_object(value).get("messages")):
         if isinstance(text, str) and len(text) <= room:
             room -= len(text)
-            try:
-                found.append(parse_repr(text))
-            except ValueError:
-                continue  # one message that cannot be read says nothing about the others
+            # One message that cannot be read says nothing about the others.
+            found.append(values.from_repr(text))
     return haystack_messages(found)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from toolgauge.model import masks
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value, values_within
-from toolgauge.model.literals import clean, finite, parse_literal
+from toolgauge.model.literals import clean, finite, parse_literal, parse_repr
 
 # Parsed JSON can take twenty times the room of its text; a larger text stays text.
 MAX_TEXT = 4 * 1024 * 1024
@@ -76,15 +76,12 @@ def decoded(value: Value) -> Json:
     return read.value if isinstance(read, Recorded) else None
 
 
-def elements(text: str) -> list[Json] | None:
-    """Read a list that is JSON to the letter; `None` for everything else that `decoded` reads."""
-    if len(text) > _FEWEST_CHARACTERS and is_too_large(text):
-        return None
+def from_repr(text: str, read: Callable[[str], Json] = parse_repr) -> Json:
+    """Read a value as Python shows it; `None` for any other text."""
     try:
-        read = _decode(text)
-    except (ValueError, RecursionError, MemoryError):
+        return read(text)
+    except ValueError:
         return None
-    return read if isinstance(read, list) else None
 
 
 def objects(value: Value, text_key: str) -> list[JsonObject]:

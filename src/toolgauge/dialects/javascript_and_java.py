@@ -1,20 +1,26 @@
-"""Frameworks in JavaScript: Mastra, the Vercel AI SDK and VoltAgent."""
+"""Frameworks in JavaScript and Java: Mastra, the Vercel AI SDK, VoltAgent and Spring AI."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded
+from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
     REFUSED,
+    UNKNOWN_TOOL,
     AgentRun,
     CallAnswered,
     CallError,
     CallRequested,
+    ConversationSeen,
+    ModelCall,
     Observation,
+    ToolDefinition,
+    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
@@ -300,3 +306,96 @@ class VoltAgent(PlainDialect):
 def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     messages = read_messages(values.first(attributes, _MESSAGES), "user")
     yield from conventions.received(messages) if messages else conventions.text_seen("user", attributes.get(_INPUT))
+
+
+_SPRING = "spring.ai."
+_SPRING_KIND = _SPRING + "kind"
+
+_SPRING_TOOL_NAME = _SPRING + "tool.definition.name"
+_TOOL_DESCRIPTION = _SPRING + "tool.definition.description"
+_TOOL_SCHEMA = _SPRING + "tool.definition.schema"
+_SPRING_TOOL = ToolFields(
+    name=(_SPRING_TOOL_NAME,),
+    call_id=(_SPRING + "tool.call.id", conventions.CALL_ID),
+    arguments=(_SPRING + "tool.call.arguments", conventions.ARGUMENTS),
+    result=(_SPRING + "tool.call.result", conventions.RESULT),
+)
+
+_SPRING_CONVERSATION = _SPRING + "chat.client.conversation.id"
+_CLIENT_TOOLS = _SPRING + "chat.client.tool.names"
+_MODEL_TOOLS = _SPRING + "model.request.tool.names"
+
+_COUNT = re.compile(r"[0-9]{1,12}")
+# Nothing else has the name of a missing tool that the model asked for.
+_NO_SUCH_TOOL = re.compile(r"No ToolCallback found for tool name: (\S{1,200})\s*")
+
+
+class SpringAI(PlainDialect):
+    """Reads Spring AI: the observations of its chat clients, advisors, models and tools, as Micrometer turns them into spans.
+
+    The tracer's scope is the application's, so keys show the spans. Every value is text. Releases up to 1.1 write no call id,
+    no span has the model's requests, and a tool that raises has the exception's message in place of a result in JSON.
+    """
+
+    name = "spring_ai"
+    rank = 81
+    marks = (_SPRING,)
+    grounds = Grounds(keys=(_SPRING_KIND, _SPRING_TOOL_NAME, _MODEL_TOOLS))
+    conversations = None
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
+        conversation = values.identifier(attributes.get(_SPRING_CONVERSATION))
+        if conversation is not None:
+            yield ConversationSeen(conversation_id=conversation, rank=0)
+        else:
+            yield from conventions.conversation(attributes)
+        kind = attributes.get(_SPRING_KIND)
+        if kind == "tool_call" or (kind is None and _SPRING_TOOL_NAME in attributes):
+            yield from _spring_executed(span)
+        elif kind == "chat_client":
+            yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
+            yield from named_tools(values.decoded(attributes.get(_CLIENT_TOOLS)))
+            # The call that ended the run because no tool has its name.
+            failed = span.status_message if span.status == "error" else ""
+            if (found := _NO_SUCH_TOOL.fullmatch(failed)) is not None:
+                yield CallRequested(position=0, name=found[1])
+                yield CallAnswered(name=found[1], error=CallError(kind=UNKNOWN_TOOL, message=failed))
+        elif _MODEL_TOOLS in attributes:
+            yield from named_tools(values.decoded(attributes.get(_MODEL_TOOLS)))
+            # Its span has tokens as text, finish reasons in capitals.
+            reasons = (values.as_str(attributes.get(conventions.FINISH_REASONS)) or "").lower()
+            tokens = [values.first(attributes, keys) for keys in conventions.TOKEN_KEYS]
+            sent, received = (
+                conventions.token_count(int(one) if isinstance(one, str) and _COUNT.fullmatch(one) else one)
+                for one in tokens
+            )
+            for seen in self._conventions.read_span(span):
+                if isinstance(seen, ModelCall):
+                    yield replace(
+                        seen,
+                        stopped_for_tools=conventions.stopped_for_tools({conventions.FINISH_REASONS: reasons}),
+                        input_tokens=sent,
+                        output_tokens=received,
+                        # Up to 1.1, the sums of a whole loop over tools, whose calls are below one span.
+                        may_add_up=True,
+                    )
+                else:
+                    yield seen
+
+
+def _spring_executed(span: Span) -> Iterator[Observation]:
+    attributes = span.attributes
+    call = _SPRING_TOOL.read(span, span.name.partition(" ")[2].strip())
+    if call is None:
+        return
+    # Spring AI writes a result as JSON: bare text is an exception's message, or comes from a user's converter.
+    value = values.first(attributes, _SPRING_TOOL.result)
+    is_bare = isinstance(call.result, Recorded) and call.result.value == value
+    if isinstance(value, str) and is_bare and value[:1] not in ('"', "{", "[", ""):
+        call = replace(call, result=Unparsed(value))
+    yield call
+    schema, description = values.decoded(attributes.get(_TOOL_SCHEMA)), attributes.get(_TOOL_DESCRIPTION)
+    parameters = schema if isinstance(schema, dict) else None
+    tool = ToolDefinition(name=call.name, description=values.as_str(description), parameters=parameters)
+    yield ToolsOffered(tools=(tool,))

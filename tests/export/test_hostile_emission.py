@@ -11,11 +11,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.export.scorecards import call, call_result, emitter, scorecard, span_attributes, trajectory
-from toolgauge.export.metric_data import snapshot
 from toolgauge.export.prometheus import render
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
-from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.metrics import MetricRegistry, snapshot
 from toolgauge.model.outcomes import Difference, Errored, Outcome, Scored, Side
 from toolgauge.model.records import SpanRef
 

@@ -15,9 +15,8 @@ from prometheus_client.samples import Sample, Timestamp
 
 from tests.export.scorecards import START_NS, TOOL_SPAN, TRACE, call, call_result, emitter, failed, passed, scorecard
 from tests.rows import each_row
-from toolgauge.export.metric_data import snapshot
 from toolgauge.export.prometheus import accepts_openmetrics, render
-from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.metrics import MetricRegistry, snapshot
 from toolgauge.service.process import measure_process
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"

@@ -3,8 +3,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from toolgauge.export.metric_data import snapshot
-from toolgauge.model.metrics import Counter, Exemplar, Histogram, MetricRegistry
+from toolgauge.model.metrics import Counter, Exemplar, Histogram, MetricRegistry, snapshot
 
 ROUNDS = 20_000
 

@@ -1,13 +1,19 @@
-"""Reads the `actual` of a case, whose key shows its shape, as a trajectory."""
+"""Reads the `actual` of a case, whose key shows its shape, as a trajectory.
+
+Chat messages are OpenAI's, of both its APIs, and the blocks of Anthropic, Gemini, Bedrock and the AI SDK. A part that cannot be read
+raises `CaseError` with its place: a call that is overlooked would count as never made.
+"""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from typing import Literal, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.cases.case import CaseError
-from toolgauge.cases.chat import chat, objects
 from toolgauge.cases.trajectories import (
     ARGUMENT_KEYS,
     TrajectoryBuilder,
@@ -17,11 +23,12 @@ from toolgauge.cases.trajectories import (
     tool_type,
     tools,
 )
-from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import CallError
+from toolgauge.model.observations import CallAnswered, CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
 from toolgauge.model.trajectory import CASE_OUTPUT, CASE_SHAPE, ToolCall, Trajectory
+from toolgauge.recognize.messages import Message, Output
 from toolgauge.recognize.openinference_spans import (
     INPUT,
     OUTPUT,
@@ -30,7 +37,9 @@ from toolgauge.recognize.openinference_spans import (
     call_arguments,
     is_synthesized,
 )
-from toolgauge.recognize.values import as_object, as_str, dump, identifier, result
+from toolgauge.recognize.provider_messages import given
+from toolgauge.recognize.values import as_list, as_object, as_str, dump, identifier, opened_blocks, result
+from toolgauge.score.recorded_values import result_value
 
 _RESOURCE = Resource(service=None, attributes={})
 _SCOPE = Scope(name="", version="")
@@ -118,10 +127,9 @@ def _spans(builder: TrajectoryBuilder, written: Json, *, as_written: bool = Fals
 
 def _messages(builder: TrajectoryBuilder, written: Json) -> None:
     """Add chat messages. The calls of one message, or of neighbouring items of a response, are one turn."""
-    is_open = False
     for message in chat(written, "actual"):
         if message.role == "assistant":
-            if not (is_open and message.is_item):
+            if not message.continues:
                 builder.begin_turn()
             for place, item in message.calls:
                 builder.call(_made(*named_call(item, place)))
@@ -130,7 +138,6 @@ def _messages(builder: TrajectoryBuilder, written: Json) -> None:
         is_turn = message.role == "system" or (message.role == "user" and not message.answers)
         if message.role != "tool" and (message.text or is_turn):
             builder.message(message.role, message.text)
-        is_open = message.role == "assistant" and message.is_item
 
 
 def _invocations(builder: TrajectoryBuilder, written: Json) -> None:
@@ -224,3 +231,143 @@ _SHAPES: dict[str, Callable[[TrajectoryBuilder, Json], None]] = {
     "trajectory": _trajectory,
     "spans": _spans,
 }
+
+
+Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "system": "system",
+    "human": "user",
+    "ai": "assistant",
+    "model": "assistant",
+    "function": "tool",
+    "developer": "system",
+}
+_TEXTS = (None, "text", "input_text", "output_text")
+# Parts without text, call or answer: thoughts, marks of caches and of steps, sources.
+_QUIET = re.compile(r"reason|think|thought|refusal|cache|step|source|citation|guard", re.IGNORECASE)
+
+
+class ChatMessage(Struct, frozen=True, kw_only=True):
+    """One message. Each call is a place and an object with `name`, `id` and arguments.
+
+    `is_item` where it is an item of a response, and `continues` where that belongs to the output of the item before it.
+    """
+
+    role: Role
+    text: str
+    calls: tuple[tuple[str, JsonObject], ...]
+    answers: tuple[CallAnswered, ...]
+    is_item: bool = False
+    continues: bool = False
+
+
+def chat(written: Json, owner: str, default_role: str | None = None) -> Iterator[ChatMessage]:
+    """Yield the messages of `actual` or `expected`."""
+    is_open = False
+    for number, item in enumerate(objects("messages", written)):
+        message = _message(item, f"{owner}.messages[{number}]", default_role)
+        yield replace(message, continues=is_open and message.is_item)
+        is_open = message.role == "assistant" and message.is_item
+
+
+def objects(key: str, written: Json) -> list[JsonObject]:
+    """Return a list of objects, empty for null; raise `CaseError` for another value."""
+    if written is None:
+        return []
+    items = [item for item in as_list(written) if isinstance(item, dict)]
+    if not isinstance(written, list) or len(items) != len(written):
+        raise CaseError(f"`{key}` must be a list of objects")
+    return items
+
+
+def _message(message: JsonObject, place: str, default_role: str | None) -> ChatMessage:
+    kind = as_str(message.get("type"))
+    role = message.get("role", kind if kind in _ROLES else default_role)
+    calls: list[tuple[str, JsonObject]] = []
+    answers: list[CallAnswered] = []
+    texts: list[str] = []
+    if "role" not in message and kind is not None and kind not in _ROLES:
+        _read_block(message, "assistant", place, calls, answers, texts)
+        part: Role = "assistant" if calls or not answers else "tool"
+        return ChatMessage(role=part, text="", calls=tuple(calls), answers=tuple(answers), is_item=True)
+    known = _ROLES.get(role) if isinstance(role, str) else None
+    if known is None:
+        raise CaseError(f"`role` of a message must be user, assistant, tool or system: `{place}.role`")
+    asked = objects("tool_calls", message.get("tool_calls") or [])
+    calls += [(f"{place}.tool_calls[{at}]", call) for at, call in enumerate(asked)]
+    if isinstance(call := message.get("function_call"), dict):
+        calls.append((f"{place}.function_call", call))
+    for key in ("content", "parts"):
+        value = message.get(key)
+        if isinstance(value, list):
+            for at, block in enumerate(value):
+                _read_block(block, known, f"{place}.{key}[{at}]", calls, answers, texts)
+        elif isinstance(value, dict):
+            _read_block(value, known, f"{place}.{key}", calls, answers, texts)
+        elif value is not None:
+            texts.append(value if isinstance(value, str) else dump(value))
+    # LangChain repeats the calls of a message in its blocks.
+    given_ids = {identifier(call.get("id")) for call in asked} - {None}
+    calls = [call for at, call in enumerate(calls) if at < len(asked) or call[1].get("id") not in given_ids]
+    text = "".join(texts)
+    if known == "tool" and not answers:
+        call_id = next(
+            (found for key in ("tool_call_id", "toolCallId") if (found := identifier(message.get(key)))), None
+        )
+        answers.append(CallAnswered(call_id=call_id, result=result(text)))
+    return ChatMessage(role=known, text=text, calls=tuple(calls), answers=tuple(answers))
+
+
+def _read_block(
+    block: Json,
+    role: str,
+    place: str,
+    calls: list[tuple[str, JsonObject]],
+    answers: list[CallAnswered],
+    texts: list[str],
+) -> None:
+    kind, text = as_object(block).get("type"), as_object(block).get("text", block)
+    if kind in _TEXTS and isinstance(text, str):
+        texts.append(text)
+        return
+    message = Message(as_object(given({"messages": [{"role": role, "parts": [block]}]})[0]), role)
+    read = Output()
+    message.add_to(read)
+    for call in read.calls:
+        # As cases write calls.
+        found: JsonObject = {"name": call.name, "id": call.call_id}
+        match call.arguments:
+            case Recorded(value=value):
+                found["args"] = value
+            case Unparsed(text=unparsed):
+                found["arguments"] = unparsed
+            case _:
+                pass
+        calls.append((place, found))
+    answers += [
+        CallAnswered(call_id=one.call_id, name=one.name, result=_opened(one.result, block), error=one.error)
+        for one in read.answers
+    ]
+    texts += read.texts
+    names = [kind] if isinstance(kind, str) else [*as_object(block)]
+    if not (read.calls or read.answers or read.texts or message.has_media or any(map(_QUIET.search, names))):
+        raise CaseError(
+            f"`{place}` is neither text nor a call with a name nor the answer to one: {', '.join(names)[:80]}"
+        )
+
+
+def _opened(content: Content, block: Json) -> Content:
+    """Return the result in an answer: in blocks, the AI SDK's `{"type": "text", "value": ...}` or Gemini's `{"result": ...}`."""
+    content = opened_blocks(content)
+    value = content.value if isinstance(content, Recorded) else None
+    if isinstance(value, list):
+        return Recorded(result_value(value))
+    if not isinstance(value, dict):
+        return content
+    if value.keys() == {"type", "value"} and value["type"] in ("text", "json"):
+        return Recorded(value["value"])
+    is_wrapped = "type" not in as_object(block) and (value.keys() == {"result"} or value.keys() == {"output"})
+    return Recorded(next(iter(value.values()))) if is_wrapped else content

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from toolgauge.cases.actual import named_call, trajectory_call
+from toolgauge.cases.actual import chat, named_call, trajectory_call
 from toolgauge.cases.case import CaseError
-from toolgauge.cases.chat import chat
 from toolgauge.cases.trajectories import ARGUMENT_KEYS, given_arguments, tool_type
 from toolgauge.config.problems import suggestion
 from toolgauge.model.content import Recorded
@@ -151,12 +150,10 @@ _RANGES: dict[str, Callable[[int], tuple[int, int]]] = {
 def _messages(written: Json) -> tuple[ExpectedCall, ...]:
     """Read the calls of chat messages; the calls of one message, or of neighbouring items, have no order among themselves."""
     groups: list[list[tuple[str, JsonObject]]] = []
-    is_open = False
     for message in chat(written, "expected", "assistant"):
-        if not (is_open and message.is_item):
+        if not message.continues:
             groups.append([])
         groups[-1] += message.calls
-        is_open = message.role == "assistant" and message.is_item
     return tuple(
         _expected(*named_call(call, place), number if len(group) > 1 else None)
         for number, group in enumerate(groups)
@@ -166,10 +163,9 @@ def _messages(written: Json) -> tuple[ExpectedCall, ...]:
 
 def _texts(written: Json) -> Iterator[tuple[str, int]]:
     """Yield the roles of messages with text and of answers, each with the number of messages with calls before it."""
-    outputs, is_open = 0, False
+    outputs = 0
     for message in chat(written, "expected", "assistant"):
-        outputs += bool(message.calls) and not (is_open and message.is_item)
-        is_open = message.role == "assistant" and message.is_item
+        outputs += bool(message.calls) and not message.continues
         if message.role == "system" or (message.role == "user" and (message.text or not message.answers)):
             yield message.role, 0 if message.role == "system" else outputs
         elif message.role == "assistant" and message.text:

@@ -14,20 +14,34 @@ from itertools import islice
 from msgspec import Struct
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    AggregationTemporality,
+    HistogramDataPoint,
+    NumberDataPoint,
+    ScopeMetrics,
+)
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import OTELResourceDetector
 
 from toolgauge.export import results
 from toolgauge.export.label_queues import LabelQueues
-from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import ToolChangeEvents, encode_regressions
 from toolgauge.export.results import EmitSettings, ResultWriter, enforced, incomplete_attributes, inline_evaluations
 from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
-from toolgauge.model.metrics import Metric, MetricRegistry
+from toolgauge.model.metrics import (
+    Counter,
+    Exemplar,
+    Histogram,
+    Labels,
+    Metric,
+    MetricRegistry,
+    present,
+    snapshot,
+)
 from toolgauge.model.outcomes import Finding, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression, ToolDefinitionChange
@@ -332,10 +346,59 @@ class Emitter:
         resource_metrics.resource.CopyFrom(self._resource)
         scope_metrics = resource_metrics.scope_metrics.add()
         scope_metrics.scope.CopyFrom(self._scope)
-        add_metrics(scope_metrics, metrics, self._start_ns, now_ns)
+        _add_metrics(scope_metrics, metrics, self._start_ns, now_ns)
         return Outgoing(signal="metrics", body=request.SerializeToString(), spans=0, own=True)
 
 
 def resource_from_environment() -> dict[str, str]:
     """Read `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`."""
     return {key: str(value) for key, value in OTELResourceDetector().detect().attributes.items()}
+
+
+# Each cell since it began to count: a lost interval heals, and a restart is seen as one.
+_CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+
+
+def _add_metrics(target: ScopeMetrics, metrics: Iterable[Metric], start_ns: int, now_ns: int) -> None:
+    """Append every metric that has data. No cell began before `start_ns`."""
+    for one in metrics:
+        if not one.cells:
+            continue
+        metric = target.metrics.add(name=one.name, unit=one.unit, description=one.description)
+        if isinstance(one, Histogram):
+            metric.histogram.aggregation_temporality = _CUMULATIVE
+            for labels, cell in one.cells.items():
+                point = metric.histogram.data_points.add(count=cell.count, sum=cell.sum)
+                point.bucket_counts.extend(cell.counts)
+                point.explicit_bounds.extend(cell.bounds)
+                began_ns = max(cell.created_ns, start_ns)
+                _fill_point(point, one.labels, labels, began_ns, now_ns, cell.exemplars)
+            continue
+        created, exemplars, points = {}, {}, metric.gauge.data_points
+        if isinstance(one, Counter):
+            created, exemplars, points = one.created, one.exemplars, metric.sum.data_points
+            metric.sum.aggregation_temporality = _CUMULATIVE
+            metric.sum.is_monotonic = True
+        for labels, value in one.cells.items():
+            is_whole = isinstance(value, int) and abs(value) < 2**63
+            point = points.add(as_int=value) if is_whole else points.add(as_double=value)
+            began_ns = max(created.get(labels, 0), start_ns)
+            _fill_point(point, one.labels, labels, began_ns, now_ns, (exemplars.get(labels),))
+
+
+def _fill_point(
+    point: NumberDataPoint | HistogramDataPoint,
+    names: Labels,
+    labels: Labels,
+    began_ns: int,
+    now_ns: int,
+    exemplars: Iterable[Exemplar | None],
+) -> None:
+    point.time_unix_nano = fit_time(now_ns)
+    point.start_time_unix_nano = min(fit_time(began_ns), point.time_unix_nano)
+    for name, value in present(names, labels):
+        point.attributes.add(key=name).value.string_value = value
+    for exemplar in filter(None, exemplars):
+        target = point.exemplars.add(as_double=exemplar.value, time_unix_nano=fit_time(exemplar.time_ns))
+        target.trace_id = raw_id(exemplar.trace_id, 16)
+        target.span_id = raw_id(exemplar.span_id, 8)

@@ -21,9 +21,18 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.samples import Exemplar as PrometheusExemplar
 from prometheus_client.utils import floatToGoString
 
-from toolgauge.export.metric_data import present, snapshot
 from toolgauge.export.settings import PrometheusSettings
-from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, MetricRegistry, fit_label
+from toolgauge.model.metrics import (
+    Counter,
+    Exemplar,
+    Gauge,
+    Histogram,
+    HistogramCell,
+    MetricRegistry,
+    fit_label,
+    present,
+    snapshot,
+)
 from toolgauge.model.metrics import Metric as Registered
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip, preferences
 from toolgauge.otlp.encode import raw_id

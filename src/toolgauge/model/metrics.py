@@ -4,6 +4,7 @@ Any thread adds to a counter and sets a gauge; one thread alone records in a his
 `snapshot` copies them first, in any thread.
 """
 
+import math
 import re
 import threading
 from bisect import bisect_left
@@ -13,6 +14,7 @@ from threading import Lock
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 Labels: TypeAlias = tuple[str, ...]
 
@@ -213,3 +215,33 @@ class MetricRegistry:
             raise ValueError(f"metric `{metric.name}` is registered twice")
         self._metrics[metric.name] = metric
         return metric
+
+
+def snapshot(registry: MetricRegistry) -> tuple[Metric, ...]:
+    """Copy all finite cells, in any thread. A histogram's sum may lack, or have, the measurement being made."""
+    # What changes together is copied together.
+    with registry.lock:
+        return tuple(_copy(metric) for metric in registry)
+
+
+def _copy(metric: Metric) -> Metric:
+    match metric:
+        case Counter():
+            cells = dict(metric.current())
+            # After the cells: each of these has begun.
+            created, exemplars = metric.created.copy(), metric.exemplars.copy()
+            return replace(metric, cells=cells, created=created, exemplars=exemplars, observe=None)
+        case Gauge():
+            finite = {labels: value for labels, value in dict(metric.current()).items() if math.isfinite(value)}
+            return replace(metric, cells=finite, observe=None)
+        case Histogram():
+            cells = {
+                labels: replace(cell, counts=cell.counts.copy(), exemplars=cell.exemplars.copy())
+                for labels, cell in metric.cells.copy().items()
+            }
+            return replace(metric, cells=cells)
+
+
+def present(names: Labels, labels: Labels) -> Iterator[tuple[str, str]]:
+    """Pair label names with values; an empty value means that the label is absent."""
+    return ((name, value) for name, value in zip(names, labels, strict=False) if value)

@@ -10,8 +10,7 @@ from typing import Self, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.export.metric_data import snapshot
-from toolgauge.model.metrics import Histogram, MetricRegistry
+from toolgauge.model.metrics import Histogram, MetricRegistry, snapshot
 from toolgauge.model.outcomes import MEANINGS
 from toolgauge.recognize.shortfalls import advice
 from toolgauge.selfmetrics import drop_reason

@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from toolgauge.export.metric_data import snapshot
-from toolgauge.model.metrics import Counter, Gauge, Histogram, HistogramCell, Labels, Metric, MetricRegistry
+from toolgauge.model.metrics import Counter, Gauge, Histogram, HistogramCell, Labels, Metric, MetricRegistry, snapshot
 from toolgauge.service.health import ComponentHealth
 
 _K = TypeVar("_K")

@@ -20,10 +20,9 @@ from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.state import journal_rows
-from toolgauge.state.journal_rows import Group, Sizes
+from toolgauge.state.journal_rows import Group, Sizes, Unwritten
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import Losses, StateStore
-from toolgauge.state.unwritten import Unwritten
 
 _LOG = logging.getLogger("toolgauge.state")
 

@@ -5,7 +5,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import cast
 from zlib import crc32
 
@@ -107,7 +107,7 @@ _MARGIN = 1.25
 _QUANTILES = (0.5, 0.9, 0.99)
 _HIGHEST = 0.999
 # The figures of a budget, by the names that its parameters have.
-FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}
+_FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}
 _HEADER = (
     "Learned from traffic by `toolgauge learn`: what was usual, not what is right. Read it, delete what should not",
     "hold, and run it with `toolgauge check --criteria` or as one of `criteria_files` of `toolgauge serve`.",
@@ -168,16 +168,28 @@ class Figure:
         return Commented(f"{max(limit, 0.001):g}s" if unit else math.ceil(limit), text)
 
 
-class ServiceUsage:
-    """Counts over the runs of a service; they suggest a budget, and words of answers. `budget` measures a run."""
+@cache
+def _budget() -> Evaluator:
+    # With limits of 0 the parts of its outcome are the figures themselves.
+    return cast("Evaluator", make_evaluator("budget", {"calls": 0, "errors": 0, "duration": "0s", "tokens": 0}))
 
-    def __init__(self, budget: Evaluator) -> None:
+
+def figures_of(trajectory: Trajectory) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a run by the names that the parameters of a budget have."""
+    for evaluation in _budget().evaluate(trajectory, None):
+        if evaluation is not None and isinstance(outcome := evaluation[1], Scored):
+            yield from ((name, outcome.parts[part]) for name, part in _FIGURES.items() if part in outcome.parts)
+
+
+class ServiceUsage:
+    """Counts over the runs of a service; they suggest a budget, and words of answers."""
+
+    def __init__(self) -> None:
         self.runs = 0
         self.calls = 0
         self.versions: Counter[str] = Counter()
-        self._budget = budget
         self._has_conversations = False
-        self._figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
+        self._figures: dict[str, Figure] = {name: Figure() for name in _FIGURES}
         self._calls_of: defaultdict[str, Figure] = defaultdict(Figure)
         self._receipts = Receipts()
 
@@ -193,11 +205,8 @@ class ServiceUsage:
         self._receipts.add(trajectory)
         if trajectory.hidden_turns:
             return
-        for evaluation in self._budget.evaluate(trajectory, None):
-            if evaluation is not None and isinstance(outcome := evaluation[1], Scored):
-                for name, part in FIGURES.items():
-                    if part in outcome.parts:
-                        self._figures[name].add_run(run, outcome.parts[part])
+        for name, figure in figures_of(trajectory):
+            self._figures[name].add_run(run, figure)
         for name, calls in by_tool.items():
             self._calls_of[name].add_run(run, len(calls))
 
@@ -357,9 +366,6 @@ class Learner:
 
     def __init__(self, kinds: ToolKinds = BY_NAME) -> None:
         self._kinds = kinds
-        # With limits of 0 the parts of its outcome are the figures themselves.
-        limits = make_evaluator("budget", {"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
-        self._budget = cast("Evaluator", limits)
         self._services: dict[str | None, ServiceUsage] = {}
         self._tools = ToolsUsage()
         self.cut_short = 0
@@ -373,7 +379,7 @@ class Learner:
         if service not in self._services:
             if len(self._services) == _MAX_SERVICES:
                 return
-            self._services[service] = ServiceUsage(self._budget)
+            self._services[service] = ServiceUsage()
         trajectory = without_code(trajectory)
         self._services[service].add(trajectory, self._tools.add(trajectory))
 

@@ -169,7 +169,7 @@ def test_a_hostile_service_does_not_get_criteria_for_others():
 
 def test_services_with_like_names_have_criteria_of_their_own():
     text = learned_text(replace(one, service=service) for service in ("Shop A", "shop-a") for one in USUAL)
-    assert "name: learned.shop-a-1.budget\n" in text
+    assert "name: learned.shop-a.budget\n" in text
     assert "name: learned.shop-a-2.budget\n" in text
 
 

@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, TextContent
 from toolgauge.mcp_server.answers_to_questions import ToolAnswers
 from toolgauge.mcp_server.readable_files import ReadableFiles
 from toolgauge.mcp_server.scored_recordings import MAX_TRAJECTORIES, ScoringFiles
-from toolgauge.mcp_server.stdio_server import ToolServer
+from toolgauge.mcp_server.stdio_server import server_of
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "corpus"
@@ -41,7 +41,7 @@ async def client(
     """Connect a client to a server that was given these recordings."""
     scoring = ScoringFiles(overrides=overrides, criteria_files=() if criteria is None else (str(criteria),))
     answers = ToolAnswers(ReadableFiles(tuple(map(str, recordings))), scoring, max_trajectories)
-    async with Client(ToolServer(answers).server) as connected:
+    async with Client(server_of(answers)) as connected:
         # The client checks answers against the schemas of tools that it has listed.
         await connected.list_tools()
         yield connected

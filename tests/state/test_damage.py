@@ -16,6 +16,7 @@ from tests.wire.support import until
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
 from toolgauge.otlp.request import Divider
 from toolgauge.service.workers.redistribution import directory_of, redistribute
+from toolgauge.state.journal_rows import closed_rows, shown_rows
 from toolgauge.state.store import FILE_NAME, LOCK_NAME, StateStore
 
 _LOG_NAME = f"{FILE_NAME}-wal"
@@ -44,8 +45,8 @@ class Start:
 
     def __init__(self, directory: Path, now_ns: int = 2_000) -> None:
         with opened(directory, start=False, now_ns=now_ns) as journal:
-            self.closed = len(list(journal.journal.closed_ids()))
-            list(journal.journal.shown_values())
+            self.closed = len(list(journal.journal.rows(closed_rows)))
+            list(journal.journal.rows(shown_rows))
             self.entries = {entry.id: entry for entry in journal.journal.entries()}
             journal.journal.start()
             self.after = journal.append(b"after")

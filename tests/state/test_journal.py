@@ -14,7 +14,7 @@ from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.state.journal import Journal
-from toolgauge.state.journal_rows import forget_shown
+from toolgauge.state.journal_rows import closed_rows, forget_shown, shown_rows
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
 
@@ -50,7 +50,7 @@ def test_ids_that_have_closed_are_there_after_a_restart(tmp_path: Path):
     with opened(tmp_path) as first:
         first.commit(JournalChange(closed=closed))
     with opened(tmp_path, start=False) as later:
-        assert tuple(later.journal.closed_ids()) == (
+        assert tuple(later.journal.rows(closed_rows)) == (
             ClosedId(id="00ff", scope="trace", closed_ns=2**63 - 1),
             closed[1],
         )
@@ -65,10 +65,10 @@ def test_what_conversations_have_shown_is_there_after_a_restart(tmp_path: Path):
         first.commit(JournalChange(shown=[shown(number) for number in range(5)]))
         first.commit(JournalChange(shown=(shown(1, 16, "incomplete"),)))
     with opened(tmp_path, start=False) as later:
-        assert [*later.journal.shown_values()] == [*map(shown, (0, 2, 3, 4)), shown(1, 16, "incomplete")]
+        assert [*later.journal.rows(shown_rows)] == [*map(shown, (0, 2, 3, 4)), shown(1, 16, "incomplete")]
         with later.store.transaction() as connection:
             forget_shown(connection, capacity=4, max_bytes=30)
-        assert [*later.journal.shown_values()] == [shown(4), shown(1, 16, "incomplete")]
+        assert [*later.journal.rows(shown_rows)] == [shown(4), shown(1, 16, "incomplete")]
 
 
 def test_commit_about_what_was_submitted_comes_behind_it(tmp_path: Path):
@@ -89,13 +89,13 @@ def test_ids_that_have_closed_are_forgotten_after_a_while_and_when_they_are_many
     journal = Journal(store, StateSettings(), metrics, clock=lambda: 1_050, closed_for_ns=1_000, max_closed=30)
     journal.start()
     journal.close()
-    assert [known.id for known in journal.closed_ids()] == [f"{number}" for number in range(70, 100)]
+    assert [known.id for known in journal.rows(closed_rows)] == [f"{number}" for number in range(70, 100)]
     store.close()
     store = StateStore(tmp_path)
     journal = Journal(store, StateSettings(), metrics, clock=lambda: 1_090, closed_for_ns=1_000, max_closed=30)
     journal.start()
     journal.close()
-    assert [known.id for known in journal.closed_ids()] == [f"{number}" for number in range(90, 100)]
+    assert [known.id for known in journal.rows(closed_rows)] == [f"{number}" for number in range(90, 100)]
     store.close()
 
 
@@ -229,10 +229,10 @@ def test_ids_that_have_closed_are_remembered_as_long_as_there_are_requests_from_
     with opened(tmp_path, now_ns=hour_ns):
         pass
     with opened(tmp_path, start=False) as third:
-        assert [known.id for known in third.journal.closed_ids()] == ["7", "8", "9"]
+        assert [known.id for known in third.journal.rows(closed_rows)] == ["7", "8", "9"]
     with opened(tmp_path, now_ns=hour_ns) as fourth:
         fourth.commit(JournalChange(removed=(entry.id,)))
     with opened(tmp_path, now_ns=hour_ns):
         pass
     with opened(tmp_path, start=False) as last:
-        assert list(last.journal.closed_ids()) == []
+        assert list(last.journal.rows(closed_rows)) == []

@@ -13,6 +13,7 @@ import pytest
 from tests.state.support import left, opened
 from tests.wire.support import until
 from toolgauge.model.journal import JournalChange
+from toolgauge.state.journal_rows import closed_rows
 from toolgauge.state.settings import Sync
 from toolgauge.state.store import FILE_NAME
 
@@ -66,7 +67,7 @@ def test_everything_that_was_committed_is_there_after_a_kill_and_nothing_by_half
             (appended if line.startswith("a") else removed).add(int(line[2:]))
         with opened(tmp_path, start=False) as later:
             entries = tuple(later.journal.entries())
-            closed = [int(known.id) for known in later.journal.closed_ids()]
+            closed = [int(known.id) for known in later.journal.rows(closed_rows)]
             assert later.store.moved_aside is None
             assert later.metrics.unreadable.value() == 0
         numbers = [int(entry.body.split()[0]) for entry in entries]

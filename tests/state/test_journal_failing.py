@@ -15,7 +15,7 @@ from tests.state.support import Opened, left, opened
 from tests.wire.support import until
 from toolgauge.model.errors import StateError
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
-from toolgauge.state.journal_rows import Group
+from toolgauge.state.journal_rows import Group, closed_rows
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import FILE_NAME, RESERVE_NAME
@@ -233,7 +233,7 @@ def test_what_came_while_it_failed_is_written_in_order_once_it_can_be(tmp_path: 
             (delivered, b"3", False, True),
             (own, b"own", True, False),
         ]
-        assert [closed.id for closed in later.journal.closed_ids()] == ["a"]
+        assert [closed.id for closed in later.journal.rows(closed_rows)] == ["a"]
         assert later.metrics.unreadable.value() == 0
 
 
@@ -289,7 +289,7 @@ def test_full_disk_is_gone_on_from_in_memory_and_come_back_from(small_disk: Path
         later = first.append(b"later")
     with opened(directory, start=False) as second:
         assert [(entry.id, entry.delivered) for entry in second.journal.entries()] == [(kept, True), (later, False)]
-        assert [closed.id for closed in second.journal.closed_ids()] == ["a"]
+        assert [closed.id for closed in second.journal.rows(closed_rows)] == ["a"]
 
 
 def test_end_while_it_fails_writes_what_can_be_written(small_disk: Path):

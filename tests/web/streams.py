@@ -10,6 +10,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
 from toolgauge.report.html import Templates
 from toolgauge.service.health import Health
+from toolgauge.service.watching import Watching
 from toolgauge.watch.watcher import Watcher
 from toolgauge.web.pages import PageContent, PageRequest, Running, Writing
 from toolgauge.web.trajectory_store import TrajectoryStore
@@ -17,7 +18,7 @@ from toolgauge.web.trajectory_store import TrajectoryStore
 TEMPLATES = Templates("toolgauge.web")
 
 
-class AskedWatcher:
+class AskedWatcher(Watching):
     """A watcher that answers on the event loop."""
 
     def __init__(self, watcher: Watcher) -> None:

@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.feedback import Feedback
-from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.feedback import Feedback, FeedbackSink
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS, verdict_of
 from toolgauge.report.terminal import printable, shortened
@@ -89,8 +88,8 @@ class LabelSet:
         return [labelled for labelled in self.verdicts if labelled not in seen]
 
 
-class RecordedFeedback:
-    """Implements `model.feedback.FeedbackSink`: keeps the verdicts in a recording, by the name of their evaluation."""
+class RecordedFeedback(FeedbackSink):
+    """Keeps the verdicts in a recording, by the name of their evaluation: labels are good for all of it."""
 
     next_due_ns = None
 
@@ -111,15 +110,6 @@ class RecordedFeedback:
         found = feedback.conversation_id if is_conversation else feedback.trace_id
         value = "" if feedback.value is None else f"{feedback.value:g}"
         labels.add_value(Labelled(is_conversation=is_conversation, id=found or ""), value, passed=passed)
-
-    def observe(self, scorecard: Scorecard) -> None:
-        """Leave the comparison to the end of the recording."""
-
-    def tick(self, now_ns: int) -> None:
-        """Do nothing: labels are good for the whole recording."""
-
-    def close(self) -> None:
-        """Do nothing, as above."""
 
 
 def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:

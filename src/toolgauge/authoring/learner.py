@@ -5,15 +5,16 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import cast
 from zlib import crc32
 
+from toolgauge.authoring.convert.draft import unique
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, slug, yaml_text
 from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.authoring.tool_usage import ToolsUsage
-from toolgauge.authoring.value_profiles import Quantiles, outwards
+from toolgauge.authoring.value_profiles import coarse, outwards
 from toolgauge.config.model import Config, Defaults
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
@@ -106,7 +107,7 @@ _MARGIN = 1.25
 _QUANTILES = (0.5, 0.9, 0.99)
 _HIGHEST = 0.999
 # The figures of a budget, by the names that its parameters have.
-FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}
+_FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}
 _HEADER = (
     "Learned from traffic by `toolgauge learn`: what was usual, not what is right. Read it, delete what should not",
     "hold, and run it with `toolgauge check --criteria` or as one of `criteria_files` of `toolgauge serve`.",
@@ -125,46 +126,70 @@ _OF_CONVERSATIONS: Criterion = {
 }
 
 
-class Figure(Quantiles):
+class Figure:
     """A figure over many runs, with the two largest ones: the second is the largest without one run."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.runs = 0
+        self._counts: Counter[float] = Counter()
         self.run = -1
         self.first = self.second = 0.0
 
+    @property
+    def count(self) -> int:
+        """The number of runs."""
+        return self._counts.total()
+
     def add_run(self, run: int, figure: float) -> None:
         """Add the figure of a run."""
-        self.add(figure)
-        self.runs += 1
+        self._counts[coarse(figure)] += 1
         if self.run < 0 or figure > self.first:
             self.first, self.second, self.run = figure, self.first, run
         elif figure > self.second:
             self.second = figure
 
+    def quantile(self, share: float) -> float:
+        """Return the smallest figure that at least this share of all does not exceed; 0 without figures."""
+        wanted = math.ceil(share * self.count)
+        for number in sorted(self._counts):
+            wanted -= self._counts[number]
+            if wanted <= 0:
+                return number
+        return 0.0
+
     def limit(self, name: str) -> Commented:
         """Write a limit a little above the figures, with their spread as its evidence."""
-        highest, unit = self.quantile(_HIGHEST) or 0.0, "s" if name == "duration" else ""
+        highest, unit = self.quantile(_HIGHEST), "s" if name == "duration" else ""
         # One more error than ever does not show a fault yet.
         limit = outwards(highest + 1 if name == "errors" else highest * _MARGIN, up=True)
-        numbers = [self.quantile(share) or 0.0 for share in (*_QUANTILES, 1.0)]
+        numbers = [self.quantile(share) for share in (*_QUANTILES, 1.0)]
         *shown, most = [f"{one:.3g}{unit}" if abs(one) < 1000 else f"{one:.0f}{unit}" for one in numbers]
         spread = ", ".join(f"{share:.0%} {text}" for share, text in zip(_QUANTILES, shown, strict=True))
         text = f"{spread}, most {most}, of {self.count} runs"
         return Commented(f"{max(limit, 0.001):g}s" if unit else math.ceil(limit), text)
 
 
-class ServiceUsage:
-    """Counts over the runs of a service; they suggest a budget, and words of answers. `budget` measures a run."""
+@cache
+def _budget() -> Evaluator:
+    # With limits of 0 the parts of its outcome are the figures themselves.
+    return cast("Evaluator", make_evaluator("budget", {"calls": 0, "errors": 0, "duration": "0s", "tokens": 0}))
 
-    def __init__(self, budget: Evaluator) -> None:
+
+def figures_of(trajectory: Trajectory) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a run by the names that the parameters of a budget have."""
+    for evaluation in _budget().evaluate(trajectory, None):
+        if evaluation is not None and isinstance(outcome := evaluation[1], Scored):
+            yield from ((name, outcome.parts[part]) for name, part in _FIGURES.items() if part in outcome.parts)
+
+
+class ServiceUsage:
+    """Counts over the runs of a service; they suggest a budget, and words of answers."""
+
+    def __init__(self) -> None:
         self.runs = 0
         self.calls = 0
         self.versions: Counter[str] = Counter()
-        self._budget = budget
         self._has_conversations = False
-        self._figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
+        self._figures: dict[str, Figure] = {name: Figure() for name in _FIGURES}
         self._calls_of: defaultdict[str, Figure] = defaultdict(Figure)
         self._receipts = Receipts()
 
@@ -180,11 +205,8 @@ class ServiceUsage:
         self._receipts.add(trajectory)
         if trajectory.hidden_turns:
             return
-        for evaluation in self._budget.evaluate(trajectory, None):
-            if evaluation is not None and isinstance(outcome := evaluation[1], Scored):
-                for name, part in FIGURES.items():
-                    if part in outcome.parts:
-                        self._figures[name].add_run(run, outcome.parts[part])
+        for name, figure in figures_of(trajectory):
+            self._figures[name].add_run(run, figure)
         for name, calls in by_tool.items():
             self._calls_of[name].add_run(run, len(calls))
 
@@ -192,8 +214,8 @@ class ServiceUsage:
         """Yield the evidence for all figures, of the service and of these tools."""
         for figure in (*self._figures.values(), *(self._calls_of[name] for name in tools)):
             # No run takes more than the limit; a single one may contradict that.
-            is_alarm = figure.runs > 1 and figure.first > outwards(figure.second * _MARGIN, up=True)
-            yield Evidence(runs=figure.runs, broken=int(is_alarm), breaking=[figure.run] * is_alarm)
+            is_alarm = figure.count > 1 and figure.first > outwards(figure.second * _MARGIN, up=True)
+            yield Evidence(runs=figure.count, broken=int(is_alarm), breaking=[figure.run] * is_alarm)
 
     def criteria(self, prefix: str, service: str | None, tools: Sequence[str], runs: int) -> Iterator[Criterion]:
         """Yield the criteria with at least so many runs as evidence."""
@@ -344,9 +366,6 @@ class Learner:
 
     def __init__(self, kinds: ToolKinds = BY_NAME) -> None:
         self._kinds = kinds
-        # With limits of 0 the parts of its outcome are the figures themselves.
-        limits = make_evaluator("budget", {"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
-        self._budget = cast("Evaluator", limits)
         self._services: dict[str | None, ServiceUsage] = {}
         self._tools = ToolsUsage()
         self.cut_short = 0
@@ -360,7 +379,7 @@ class Learner:
         if service not in self._services:
             if len(self._services) == _MAX_SERVICES:
                 return
-            self._services[service] = ServiceUsage(self._budget)
+            self._services[service] = ServiceUsage()
         trajectory = without_code(trajectory)
         self._services[service].add(trajectory, self._tools.add(trajectory))
 
@@ -380,11 +399,11 @@ class Learner:
         needed, alarms = least.raised(list(contracts.evidence()), runs)
         entries: list[Written] = []
         summaries: list[ServiceSummary] = []
-        slugs = _slugs(self._services.keys())
+        taken = set[str]()
         for service in sorted(self._services, key=lambda name: (name is not None, name or "")):
             usage = self._services[service]
             of_service, failing = least.raised(list(usage.evidence(contracts.names)), usage.runs)
-            prefix = f"learned.{slugs[service]}"
+            prefix = f"learned.{unique('any-service' if service is None else slug(service), taken)}"
             criteria = list(usage.criteria(prefix, service, contracts.names, of_service.runs))
             summary = ServiceSummary(
                 service=service,
@@ -415,18 +434,6 @@ class Learner:
             needed=needed.runs,
             alarms=alarms,
         )
-
-
-def _slugs(services: Iterable[str | None]) -> Mapping[str | None, str]:
-    names = sorted(name for name in services if name is not None)
-    counts = Counter(map(slug, names))
-    taken: defaultdict[str, int] = defaultdict(int)
-    slugs: dict[str | None, str] = {None: "any-service"}
-    for name in names:
-        own = slug(name)
-        taken[own] += 1
-        slugs[name] = own if counts[own] == 1 else f"{own}-{taken[own]}"
-    return slugs
 
 
 @dataclass(slots=True)

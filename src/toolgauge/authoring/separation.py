@@ -11,19 +11,18 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import comb, prod
 from operator import attrgetter, itemgetter
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from toolgauge.authoring.criteria_yaml import is_plain, may_be_written, yaml_key
 from toolgauge.authoring.evidence import Requirements
-from toolgauge.authoring.learner import FIGURES
+from toolgauge.authoring.learner import figures_of
 from toolgauge.authoring.tool_usage import ArgumentNode
 from toolgauge.authoring.value_profiles import MIN_SOURCES, form_of, is_declared, is_id_name, is_personal, outwards
 from toolgauge.config.criteria import read_criterion
 from toolgauge.config.parse import parse_yaml
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json, JsonObject, Leaf, leaves, tagged
-from toolgauge.model.outcomes import NotEvaluated, Scorecard, Scored, outcome_word
-from toolgauge.model.ports import Evaluator
+from toolgauge.model.outcomes import NotEvaluated, Scorecard, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.terminal import printable
@@ -32,7 +31,7 @@ from toolgauge.score.error_texts import error_in
 from toolgauge.score.recorded_values import result_parts, written
 from toolgauge.score.scorer import Scorer
 from toolgauge.score.selection import CUT_SHORT, has_taken_effect, readable_arguments, recorded_result
-from toolgauge.service.criteria_factory import make_criterion, make_evaluator
+from toolgauge.service.criteria_factory import make_criterion
 
 _MAX_RUNS, _MAX_OTHERS, _MAX_FOLDS, _MAX_SHOWN, _MAX_RULES, _MAX_ALIKE = 60, 100, 20, 20, 100, 3
 _MAX_TOOLS, _MAX_CALLS, _MAX_VALUES, _MAX_TEXT, _LONGEST = 64, 1000, 500, 20_000, 200
@@ -265,9 +264,6 @@ class _Trials:
 
     def __init__(self, marked: Sequence[_Run], others: Sequence[_Run], kinds: ToolKinds) -> None:
         self._others, self._kinds = others, kinds
-        # With limits of 0 the parts of its outcome are the figures themselves.
-        limits = make_evaluator("budget", {"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
-        self._budget = cast("Evaluator", limits)
         self._scorers: dict[str, Scorer | None] = {}
         self._keys: dict[str, _Subject] = {}
         self._definitions: dict[str, str] = {}
@@ -342,10 +338,7 @@ class _Trials:
             run.figures["calls", name], run.figures["errors", name] = len(of_tool), sum(of_tool)
         for name, turn in ended.items():
             run.hold(("after", name), {other for other in ended if ended[other] > turn})
-        for evaluation in self._budget.evaluate(run.trajectory, None):
-            if evaluation is not None and isinstance(outcome := evaluation[1], Scored):
-                parts = ((name, outcome.parts.get(part)) for name, part in FIGURES.items())
-                run.figures |= {("length", "", name): figure for name, figure in parts if figure is not None}
+        run.figures |= {("length", "", name): figure for name, figure in figures_of(run.trajectory)}
 
     def _note_origins(self, run: _Run) -> None:
         """Note for each place in arguments the tools with earlier results that held all values there."""

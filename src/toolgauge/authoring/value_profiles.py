@@ -14,41 +14,14 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.json import Json
 
 _DIGITS = 3
-# Smaller figures count as 0, larger ones as this: the counts stay bounded.
+# Smaller figures count as 0, larger ones as this.
 _SMALLEST, _LARGEST = 1e-9, 1e18
 
 
-class Quantiles:
-    """Counts numbers."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[float] = Counter()
-
-    @property
-    def count(self) -> int:
-        """The number of numbers."""
-        return self._counts.total()
-
-    def add(self, number: float) -> None:
-        """Count a finite number, and ignore others."""
-        if math.isfinite(number):
-            bounded = max(-_LARGEST, min(_LARGEST, number))
-            self._counts[0.0 if abs(number) < _SMALLEST else float(f"{bounded:.{_DIGITS}g}")] += 1
-
-    def quantile(self, share: float) -> float | None:
-        """Return the smallest number that at least this share of all does not exceed; `None` without numbers."""
-        wanted = math.ceil(share * self.count)
-        for number in sorted(self._counts):
-            wanted -= self._counts[number]
-            if wanted <= 0:
-                return number
-        return None
-
-    def spread(self) -> tuple[float, float] | None:
-        """Return bounds around all numbers, rounded outwards to two digits; `None` without numbers."""
-        if not self._counts:
-            return None
-        return outwards(min(self._counts), up=False), outwards(max(self._counts), up=True)
+def coarse(number: float) -> float:
+    """Round a finite number to three digits: counts of such numbers stay bounded."""
+    bounded = max(-_LARGEST, min(_LARGEST, number))
+    return 0.0 if abs(number) < _SMALLEST else float(f"{bounded:.{_DIGITS}g}")
 
 
 def outwards(number: float, *, up: bool) -> float:
@@ -202,7 +175,7 @@ class Profile:
         self._is_id = is_id_name(name)
         self._forms: Counter[Form] = Counter()
         self._labels: dict[str, set[str]] | None = {}
-        self._figures = Quantiles()
+        self._low, self._high = math.inf, -math.inf
         self._has_large = False
         self._has_other_dates = False
         self._sources: set[str] = set()
@@ -232,7 +205,8 @@ class Profile:
         elif isinstance(value, int | float) and not isinstance(value, bool):
             self._has_large = self._has_large or not abs(value) < _LARGEST_FIGURE
             if not self._has_large:
-                self._figures.add(float(value))
+                figure = coarse(float(value))
+                self._low, self._high = min(self._low, figure), max(self._high, figure)
 
     def summary(self, definition: str = "") -> Summary:
         """Return the features of the values so far; labels in `definition`, the tool's recorded one, need no second source."""
@@ -241,7 +215,6 @@ class Profile:
             present = {"number": sum(present.values())}
         form = next(iter(present)) if len(present) == 1 else None
         is_figure = form in ("integer", "number") and not self._is_id and not self._is_personal and not self._has_large
-        spread = self._figures.spread() if is_figure else None
         pattern = None if form is None or (form == "date" and self._has_other_dates) else _PATTERNS.get(form)
         return Summary(
             observations=self._forms.total(),
@@ -250,8 +223,8 @@ class Profile:
             form=form,
             labels=self._public_labels(present, definition),
             pattern=pattern,
-            low=None if spread is None else spread[0],
-            high=None if spread is None else spread[1],
+            low=outwards(self._low, up=False) if is_figure else None,
+            high=outwards(self._high, up=True) if is_figure else None,
             distinct=len(self._hashes),
         )
 

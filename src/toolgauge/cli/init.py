@@ -120,7 +120,7 @@ def command(
     answers = [plain(parsed(file)) for file in mcp_files]
     if mcp_command is not None:
         with mcp_extra("--mcp-command"):
-            from toolgauge.mcp_server.tools_of_server import tools_of_server
+            from toolgauge.mcp_server.stdio_server import tools_of_server
         answers.append(tools_of_server(shlex.split(mcp_command)))
     offered = {name: one for answer in answers for name, one in of_mcp(answer).items()}
     seen = SeenTools(contracts=offered)

@@ -20,7 +20,6 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import aiohttp
-import grpc.aio
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -29,7 +28,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.config.model import Config, Web
-from toolgauge.demo.sample_sender import EXPORT, HEALTHY, WORSE, Recording, Release, drawn, moved_to, recordings, spans
+from toolgauge.demo.sample_sender import HEALTHY, WORSE, Recording, Release, drawn, moved_to, recordings, spans
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal
@@ -166,8 +165,9 @@ async def _run(print_line: Callable[[str], None], state: str, *, regression: boo
             await view.start(service)
         await service.start()
         try:
-            demo = _Demo(service, arrivals, seen, view, print_line, style)
-            await demo.show(regression=regression)
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{service.receivers[1].port}") as http:
+                demo = _Demo(service, http, arrivals, seen, view, print_line, style)
+                await demo.show(regression=regression)
         finally:
             await service.stop()
             if view is not None:
@@ -212,6 +212,7 @@ class _Demo:
     """The running parts. `seen` collects scorecards, `arrivals` is the destination."""
 
     service: Service
+    http: aiohttp.ClientSession
     arrivals: DemoDestination
     seen: Sequence[Scorecard]
     view: WebView | None
@@ -277,27 +278,16 @@ class _Demo:
             await asyncio.gather(sending, return_exceptions=True)
 
     async def _send_all(self, sent: Sequence[Recording]) -> None:
-        """Send every recording, each on its own: the even ones over gRPC, the odd ones over HTTP."""
-        grpc_receiver, http_receiver = self.service.receivers
-        target = f"127.0.0.1:{grpc_receiver.port}"
-        async with (
-            # A proxy in the environment has no part in this.
-            grpc.aio.insecure_channel(target, options=(("grpc.enable_http_proxy", 0),)) as channel,
-            aiohttp.ClientSession(f"http://127.0.0.1:{http_receiver.port}") as http,
-            asyncio.TaskGroup() as group,
-        ):
-            export = channel.unary_unary(EXPORT)
+        """Send every recording, each on its own."""
+        async with asyncio.TaskGroup() as group:
 
-            async def send(recording: Recording, *, over_http: bool) -> None:
+            async def send(recording: Recording) -> None:
                 for body in moved_to(time.time_ns(), recording):
-                    if over_http:
-                        await _post(http, body)
-                    else:
-                        await export(body)
+                    await self._post(body)
                     await asyncio.sleep(_BETWEEN_REQUESTS_S)
 
-            for number, recording in enumerate(sent):
-                group.create_task(send(recording, over_http=bool(number % 2)))
+            for recording in sent:
+                group.create_task(send(recording))
                 await asyncio.sleep(_BETWEEN_RECORDINGS_S)
 
     async def _show_release(self, recorded: Sequence[Recording]) -> Sequence[LogRecord]:
@@ -312,10 +302,9 @@ class _Demo:
             if (each.framework, each.scenario) == (framework, scenario)
         ]
         arrivals = self.arrivals
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{self.service.receivers[1].port}") as http:
-            await _send_release(http, chosen, HEALTHY, _HEALTHY, lambda: False)
-            self.print_line(f"version {HEALTHY.version}: {_HEALTHY} conversations, {_count(arrivals.regressions)}")
-            sent = await _send_release(http, chosen, WORSE, _MOST_WORSE, lambda: bool(arrivals.regressions))
+        await self._send_release(chosen, HEALTHY, _HEALTHY, lambda: False)
+        self.print_line(f"version {HEALTHY.version}: {_HEALTHY} conversations, {_count(arrivals.regressions)}")
+        sent = await self._send_release(chosen, WORSE, _MOST_WORSE, lambda: bool(arrivals.regressions))
         until = time.monotonic() + _LONGEST_WAIT_S
         while not arrivals.regressions and time.monotonic() < until:
             await asyncio.sleep(0.05)
@@ -323,6 +312,24 @@ class _Demo:
         self.print_line(f"version {WORSE.version}: {sent} conversations, {_count(regressions)}")
         self._print(_regression_lines(regressions, self.style, "" if self.view is None else self.view.url))
         return regressions
+
+    async def _send_release(
+        self, chosen: Sequence[Recording], release: Release, count: int, is_enough: Callable[[], bool]
+    ) -> int:
+        """Send so many conversations at a steady pace, or fewer; return how many."""
+        due = time.monotonic()
+        bodies = drawn(chosen, release, seed=_SEED, clock=time.time_ns)
+        for number, body in enumerate(itertools.islice(bodies, count)):
+            if is_enough():
+                return number
+            await self._post(body)
+            due += 1 / _PER_SECOND
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+        return count
+
+    async def _post(self, body: bytes) -> None:
+        async with self.http.post("/v1/traces", data=body, headers=_PROTOBUF, raise_for_status=True):
+            pass
 
 
 def _origins(recorded: Sequence[Recording]) -> dict[str, str]:
@@ -333,29 +340,6 @@ def _origins(recorded: Sequence[Recording]) -> dict[str, str]:
         for body in recording.requests
         for span in spans(ExportTraceServiceRequest.FromString(body))
     }
-
-
-async def _post(http: aiohttp.ClientSession, body: bytes) -> None:
-    async with http.post("/v1/traces", data=body, headers=_PROTOBUF, raise_for_status=True):
-        pass
-
-
-async def _send_release(
-    http: aiohttp.ClientSession,
-    chosen: Sequence[Recording],
-    release: Release,
-    count: int,
-    is_enough: Callable[[], bool],
-) -> int:
-    """Send so many conversations at a steady pace, or fewer; return how many."""
-    due = time.monotonic()
-    for number, body in enumerate(itertools.islice(drawn(chosen, release, seed=_SEED, clock=time.time_ns), count)):
-        if is_enough():
-            return number
-        await _post(http, body)
-        due += 1 / _PER_SECOND
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
-    return count
 
 
 def _count(regressions: Sequence[LogRecord]) -> str:

@@ -4,11 +4,12 @@ Memory is bounded and holds failed trajectories first; figures count all. Change
 """
 
 import os
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+
+from cachetools import LRUCache
 
 from toolgauge.authoring.runs import with_runs_put_together
 from toolgauge.config.load import Sources, find_sources
@@ -178,9 +179,7 @@ class ScoredRecordings:
 
     def __init__(self, max_trajectories: int = MAX_TRAJECTORIES) -> None:
         self._max_trajectories = max_trajectories
-        self._known: OrderedDict[tuple[str, ...], tuple[tuple[tuple[int, int, int], ...], ScoredRecording]] = (
-            OrderedDict()
-        )
+        self._known = LRUCache[tuple[str, ...], tuple[object, ScoredRecording]](_MAX_RECORDINGS)
 
     def scored(self, files: tuple[str, ...], scoring: LoadedScoring, work: Work) -> ScoredRecording:
         """Return a recording as it is now, from memory where neither files nor criteria have changed."""
@@ -196,7 +195,7 @@ class ScoredRecordings:
             return known[1]
         # The oldest gives way before the next is read, so that both never take memory together.
         while len(self._known) >= _MAX_RECORDINGS:
-            self._known.popitem(last=False)
+            self._known.popitem()
         found = ScoredRecording(scoring, self._max_trajectories)
         for scorecard in scored_requests(files, scoring, work):
             found.add(scorecard)

@@ -84,7 +84,10 @@ def duration(time_ns: int) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"
+    hours = minutes // 60
+    if hours >= 24:
+        return f"{hours // 24} d {hours % 24} h"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min {rest} s"
 
 
 moment, iso_moment = _time("%Y-%m-%d %H:%M:%S UTC"), _time("%Y-%m-%dT%H:%M:%SZ")

@@ -36,7 +36,7 @@ from toolgauge.service.process import Faults, MemoryGuard, Relief, SteadyClock, 
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.worker import Inbox, Intake, Worker
 from toolgauge.state.journal import Journal
-from toolgauge.state.journal_rows import MAX_CRASHES, SENDERS_WAIT_NS
+from toolgauge.state.journal_rows import MAX_CRASHES, SENDERS_WAIT_NS, closed_rows, shown_rows
 from toolgauge.state.ledger import NO_LEDGER, Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
 
@@ -67,9 +67,9 @@ def take_up(
     began_ns = clock()
     count = spoilt = unscored = 0
     try:
-        closed = pipeline.keepers.restored(journal.closed_ids())
+        closed = pipeline.keepers.restored(journal.rows(closed_rows))
         pipeline.assembler.recovery.restore(closed, clock())
-        pipeline.earlier_traces.restore(journal.shown_values())
+        pipeline.earlier_traces.restore(journal.rows(shown_rows))
         for entry in journal.entries():
             if is_ending():
                 break

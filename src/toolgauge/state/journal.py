@@ -17,13 +17,12 @@ from typing import TypeAlias
 
 from toolgauge.model.delivery import Source
 from toolgauge.model.errors import StartError, StateError
-from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
+from toolgauge.model.journal import JournalChange, JournalEntry
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.state import journal_rows
-from toolgauge.state.journal_rows import Group, Sizes
+from toolgauge.state.journal_rows import Group, Sizes, Unwritten
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import Losses, StateStore
-from toolgauge.state.unwritten import Unwritten
 
 _LOG = logging.getLogger("toolgauge.state")
 
@@ -64,6 +63,7 @@ class Journal:
     ) -> None:
         self._store = store
         self.begin_work = store.note_work
+        self.rows = store.rows
         self._settings = settings
         self._metrics = metrics
         self._clock = clock
@@ -196,14 +196,6 @@ class Journal:
             _LOG.error(
                 "lost %d requests of an earlier process: they cannot be read from the journal", len(self._unreadable)
             )
-
-    def closed_ids(self) -> Iterator[ClosedId]:
-        """Read the ids that were closed, oldest first."""
-        return self._store.rows(journal_rows.closed_rows)
-
-    def shown_values(self) -> Iterator[ShownValues]:
-        """Read the values that conversations have shown, the least recent ones first."""
-        return self._store.rows(journal_rows.shown_rows)
 
     def start(self) -> None:
         """Begin to write."""
@@ -468,15 +460,11 @@ def _size(change: JournalChange) -> int:
 def _release(waiting: Sequence[_Waiting]) -> None:
     """Resolve these futures, each on its event loop."""
 
-    def resolve(futures: Sequence[_Waiting]) -> None:
-        for future in futures:
-            if not future.done():
-                future.set_result(None)
+    def resolve(future: _Waiting) -> None:
+        if not future.done():
+            future.set_result(None)
 
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
     for future in waiting:
-        by_loop.setdefault(future.get_loop(), []).append(future)
-    for loop, futures in by_loop.items():
         # Nobody waits on a loop that has ended.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(resolve, futures)
+            future.get_loop().call_soon_threadsafe(resolve, future)

@@ -49,12 +49,12 @@ class _Claims(Struct, kw_only=True):
 class Ledger:
     """Counts claims on sources. May be used in any thread; unknown sources are not needed by anyone."""
 
-    # Whether anything outlives the process.
-    has_journal = True
-
-    def __init__(self, journal: JournalWriter) -> None:
-        self._journal = journal
-        self.begin_work = journal.begin_work
+    def __init__(self, journal: JournalWriter | None) -> None:
+        """Without a journal and a broker, nothing is counted: no request is read again."""
+        # Whether anything outlives the process.
+        self.has_journal = journal is not None
+        self._journal = journal or OffsetJournal(None)
+        self.begin_work = self._journal.begin_work
         self._claims: dict[Source, _Claims] = {}
         self._lock = threading.Lock()
 
@@ -66,9 +66,11 @@ class Ledger:
         return bool(entries) and self._journal.keeps(entries)
 
     def new_entry(self, signal: Signal, body: bytes, received_ns: int, *, own: bool) -> JournalEntry:
-        """Return an entry that is needed until it has been `read`. The caller has it written."""
-        entry = JournalEntry(id=self._journal.next_id(), signal=signal, body=body, received_ns=received_ns, own=own)
-        self.restore(entry)
+        """Return an entry that is needed until it has been `read`. The caller has it written, where there is a journal."""
+        row = self._journal.next_id() if self.has_journal else NO_ENTRY
+        entry = JournalEntry(id=row, signal=signal, body=body, received_ns=received_ns, own=own)
+        if self.has_journal:
+            self.restore(entry)
         return entry
 
     def journaled(self, outgoing: Outgoing, now_ns: int) -> Outgoing:
@@ -325,17 +327,4 @@ class OffsetJournal:
             return closed
 
 
-class NoLedger(Ledger):
-    """Counts nothing: without a journal and a broker, no request is read again."""
-
-    has_journal = False
-
-    def __init__(self) -> None:
-        super().__init__(OffsetJournal(None))
-
-    def new_entry(self, signal: Signal, body: bytes, received_ns: int, *, own: bool) -> JournalEntry:
-        """Return an entry that is not written."""
-        return JournalEntry(id=NO_ENTRY, signal=signal, body=body, received_ns=received_ns, own=own)
-
-
-NO_LEDGER = NoLedger()
+NO_LEDGER = Ledger(None)

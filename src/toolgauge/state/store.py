@@ -271,11 +271,8 @@ class StateStore:
             path = self.directory / RESERVE_NAME
             if not path.exists():
                 try:
-                    descriptor = os.open(
-                        path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_READS_AND_WRITES
-                    )
-                    with os.fdopen(descriptor, "wb") as reserve:
-                        reserve.write(bytes(_RESERVE_BYTES))
+                    database.create(path)
+                    path.write_bytes(bytes(_RESERVE_BYTES))
                 except OSError:
                     path.unlink(missing_ok=True)
                     return False

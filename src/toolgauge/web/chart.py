@@ -81,11 +81,12 @@ class VersionMark(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Size(Struct, frozen=True, kw_only=True, gc=False):
-    """The size of a chart, and the room around its plot."""
+    """The size of a chart, the most points and labels of times, and the room around its plot."""
 
-    name: Literal["wide", "narrow"]
+    name: Literal["wide", "narrow", "spark"]
     width: int
     height: int
+    bins: int
     ticks: int
     left: int = 44
     right: int = 12
@@ -110,20 +111,9 @@ class Chart(Struct, frozen=True, kw_only=True, gc=False):
     baseline_y: float | None
 
 
-class Sparkline(Struct, frozen=True, kw_only=True, gc=False):
-    """A small chart: one line, the baseline, and the newest point."""
-
-    points: str
-    baseline_y: float | None
-    x: float
-    y: float
-
-
-WIDE = Size(name="wide", width=1200, height=320, ticks=10)
-NARROW = Size(name="narrow", width=360, height=260, ticks=4)
-SPARK_WIDTH, SPARK_HEIGHT = 120, 28
-_SPARK_BINS = 24
-_SPARK_EDGE = 3
+WIDE = Size(name="wide", width=1200, height=320, bins=60, ticks=10)
+NARROW = Size(name="narrow", width=360, height=260, bins=30, ticks=4)
+SPARK = Size(name="spark", width=120, height=28, bins=24, ticks=0, left=3, right=3, top=3, bottom=3)
 
 
 def binned(buckets: Sequence[ScoreBucket], start_ns: int, end_ns: int, most: int) -> tuple[Bin, ...]:
@@ -180,7 +170,7 @@ class _Scale:
 
 def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int, changes: Changes = ()) -> Chart:
     """Draw the scores of a stream between two moments, with changes of its agent and tools."""
-    bins = binned(history.buckets, start_ns, end_ns, 60 if size.name == "wide" else 30)
+    bins = binned(history.buckets, start_ns, end_ns, size.bins)
     baseline = history.status.baseline
     # The axis of scores: its ends, and the step between its labels.
     shown = [*(each.mean for each in bins), *(() if baseline is None else (baseline,))] or [0.0, 1.0]
@@ -219,27 +209,6 @@ def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int, changes
         score_ticks=tuple(Tick(at=scale.y(score), label=f"{score:.{decimals}f}") for score in scores),
         time_ticks=tuple(_time_ticks(scale, size.ticks)),
         baseline_y=None if baseline is None else scale.y(baseline),
-    )
-
-
-def sparkline(history: StreamHistory) -> Sparkline | None:
-    """Draw all scores of a stream in small; `None` without scores."""
-    buckets = history.buckets
-    if not buckets:
-        return None
-    bins = binned(buckets, buckets[0].start_ns, buckets[-1].end_ns, _SPARK_BINS)
-    baseline = history.status.baseline
-    means = [each.mean for each in bins] if baseline is None else [*(each.mean for each in bins), baseline]
-    low, high = min(means), max(*means, min(means) + _LEAST_RANGE)
-    edge = dict.fromkeys(("left", "right", "top", "bottom"), _SPARK_EDGE)
-    room = Size(name="narrow", width=SPARK_WIDTH, height=SPARK_HEIGHT, ticks=0, **edge)
-    scale = _Scale(room, buckets[0].start_ns, buckets[-1].end_ns, low, high)
-    points = scale.points(bins)
-    return Sparkline(
-        points=" ".join(f"{each.x},{each.y}" for each in points),
-        baseline_y=None if baseline is None else scale.y(baseline),
-        x=points[-1].x,
-        y=points[-1].y,
     )
 
 

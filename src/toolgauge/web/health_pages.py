@@ -10,13 +10,14 @@ from typing import Self, TypeAlias
 
 from msgspec import Struct
 
+from toolgauge import on_demand
 from toolgauge.model.metrics import Histogram, MetricRegistry, snapshot
 from toolgauge.model.outcomes import MEANINGS
 from toolgauge.recognize.shortfalls import advice
+from toolgauge.report.html import duration
 from toolgauge.selfmetrics import drop_reason
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.pipeline_factory import VERSION
-from toolgauge.settings import HOUR, MINUTE, SECOND
 from toolgauge.web.pages import PageContent, PageRequest
 
 _DESTINATION = "toolgauge.destination"
@@ -148,7 +149,7 @@ def health(shown: PageContent, request: PageRequest) -> str | None:
         phase=state.phase,
         is_well=state.is_ready and all(each.status == "StatusOK" for each in components.values()),
         components=sorted(components.items()),
-        uptime=lasted(running.clock() - state.started_ns),
+        uptime=duration(running.clock() - state.started_ns),
         version=VERSION,
         python=platform.python_version(),
         books=tuple(books(figures)),
@@ -198,25 +199,9 @@ def problems(figures: MetricValues) -> Iterator[MetricValue]:
                 yield figure
 
 
-def lasted(duration_ns: int) -> str:
-    """Write how long something has lasted, with two units."""
-    seconds = max(duration_ns, 0) // SECOND
-    if seconds >= 24 * HOUR // SECOND:
-        return f"{seconds // 86_400} d {seconds % 86_400 // 3600} h"
-    if seconds >= HOUR // SECOND:
-        return f"{seconds // 3600} h {seconds % 3600 // 60} min"
-    return f"{seconds // 60} min {seconds % 60} s" if seconds >= MINUTE // SECOND else f"{seconds} s"
-
-
 def size_text(size_bytes: float) -> str:
     """Write a number of bytes for people."""
-    if size_bytes < 1024:
-        return f"{size_bytes:.0f} B"
-    for unit in ("KiB", "MiB"):
-        size_bytes /= 1024
-        if size_bytes < 1024:
-            return f"{size_bytes:.1f} {unit}"
-    return f"{size_bytes / 1024:.1f} GiB"
+    return on_demand.jinja2.filters.do_filesizeformat(size_bytes, binary=True)
 
 
 def _gauges(figures: MetricValues, components: Mapping[str, ComponentHealth]) -> Iterator[tuple[str, str]]:

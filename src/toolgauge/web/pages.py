@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -18,10 +18,10 @@ from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.metrics import MAX_LABEL, MetricRegistry, fit_label
-from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import Templates
 from toolgauge.service.health import ComponentHealth, Health
+from toolgauge.service.watching import Watching
 from toolgauge.web.trajectory_store import TrajectoryStore
 from toolgauge.web.verdict_store import RunVerdicts
 
@@ -72,30 +72,18 @@ class FormError(ToolgaugeError):
         self.status = status
 
 
-class WatchedStreams(Protocol):
-    """Streams of scores, and the detectors that watch them. Its methods are called on the event loop."""
-
-    async def statuses(self) -> Sequence[StreamStatus]:
-        """Return the state of each stream's detector, alarms first."""
-        ...
-
-    async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
-        """Return the scores of these streams over time; a stream without a detector has none."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
     """The running service. `watching` is `None` without `watch.enabled`, `ports` are for OTLP over gRPC and HTTP."""
 
     health: Health
     registry: MetricRegistry
-    watching: WatchedStreams | None
+    watching: Watching | None
     clock: Callable[[], int]
     loop: asyncio.AbstractEventLoop
     ports: Callable[[], Sequence[int]] = tuple
 
-    def ask(self, question: Callable[[WatchedStreams], Coroutine[object, object, Sequence[_T]]]) -> Sequence[_T]:
+    def ask(self, question: Callable[[Watching], Coroutine[object, object, Sequence[_T]]]) -> Sequence[_T]:
         """Ask the detectors from the thread of a page; a starting service has none. May raise `BusyError`."""
         watching = self.watching
         if watching is None or self.health.phase == "starting":

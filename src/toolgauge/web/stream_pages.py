@@ -14,7 +14,7 @@ from toolgauge.model.regressions import Stream, StreamHistory, StreamState, Stre
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import Query, is_meant
 from toolgauge.settings import HOUR
-from toolgauge.web.chart import NARROW, WIDE, draw, sparkline
+from toolgauge.web.chart import NARROW, SPARK, WIDE, draw
 from toolgauge.web.pages import PageContent, PageRequest, Running, agent_id
 
 PAGE_SIZE = 50
@@ -72,6 +72,7 @@ def _all(shown: PageContent, running: Running, request: PageRequest) -> str:
     rows: list[dict[str, object]] = []
     for status in on_page:
         history = histories.get(status.stream)
+        buckets = () if history is None else history.buckets
         arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
         rows.append(
             {
@@ -81,7 +82,7 @@ def _all(shown: PageContent, running: Running, request: PageRequest) -> str:
                 "drop": _drop(status),
                 "missing": 0 if history is None else history.missing,
                 "versions": [arm.version for arm in arms if arm.version],
-                "spark": None if history is None else sparkline(history),
+                "spark": draw(history, SPARK, buckets[0].start_ns, buckets[-1].end_ns) if history and buckets else None,
             }
         )
     return shown.page(

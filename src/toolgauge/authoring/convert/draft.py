@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from toolgauge import plugins
 from toolgauge.config.parse import parse_yaml
 from toolgauge.config.problems import plain
 from toolgauge.model.errors import ConfigError, RecordingError
@@ -14,6 +15,8 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.recognize.values import as_object
 
 _MAX_NAME = 60
+# Parameters that other tools call otherwise.
+_OTHER_NAMES = {"default_strategy": "strategy", "per_arg_strategies": "strategies", "numeric_tolerance": "tolerance"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,13 @@ def unique(name: str, taken: set[str]) -> str:
         found = f"{name}-{number}"
     taken.add(found)
     return found
+
+
+def parameter_of(evaluator: str, key: str) -> str | None:
+    """Return the parameter of an evaluator that a key means, in snake case or camel case; `None` where it means none."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
+    name = _OTHER_NAMES.get(name, name)
+    return name if name in getattr(plugins.evaluator(evaluator), "model_fields", {}) else None
 
 
 def either(entries: JsonObject, *keys: str) -> Json:

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item, either, unique_case
+from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item, either, parameter_of, unique_case
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.recognize.values import as_list, as_object
 
@@ -62,7 +62,7 @@ def _configured(configs: Sequence[Document], notes: Notes) -> Iterator[Draft]:
                 notes.add(document, f"{path}.threshold", "must be a number from 0 to 1; the metric is left out")
                 continue
             for key in entries:
-                if _snake(key) not in ("threshold", *_METRICS[name].parameters):
+                if key != "threshold" and parameter_of(_METRICS[name][0], key) is None:
                     notes.add(document, f"{path}.{key}", "is no parameter here")
             yield _draft(name, entries, threshold)
     if configs and not compares:
@@ -70,34 +70,18 @@ def _configured(configs: Sequence[Document], notes: Notes) -> Iterator[Draft]:
         notes.add(configs[0], "criteria", f"a metric that compares calls, {names}, is not among them")
 
 
-@dataclass(frozen=True, slots=True)
-class _Metric:
-    """A metric of ADK: our evaluator, and its parameters by their names in ADK, in snake case."""
-
-    evaluator: str
-    parameters: Mapping[str, str]
-    # Parameters whose defaults differ here.
-    defaults: Mapping[str, Json]
-
-
 def _draft(name: str, entries: JsonObject, threshold: float) -> Draft:
-    metric = _METRICS[name]
-    parameters: JsonObject = {"threshold": threshold} if metric.evaluator.startswith("adk.") else {}
+    evaluator, defaults = _METRICS[name]
+    parameters: JsonObject = {"threshold": threshold} if evaluator.startswith("adk.") else {}
     for key, value in entries.items():
-        if value is not None and _snake(key) in metric.parameters:
-            parameter = metric.parameters[_snake(key)]
+        if value is not None and key != "threshold" and (parameter := parameter_of(evaluator, key)) is not None:
             parameters[parameter] = _spelled(parameter, value)
     return Draft(
-        name="adk-" + metric.evaluator.removeprefix("adk.").replace("_", "-"),
-        evaluator=metric.evaluator,
-        parameters={**parameters, **{key: value for key, value in metric.defaults.items() if key not in parameters}},
+        name="adk-" + evaluator.removeprefix("adk.").replace("_", "-"),
+        evaluator=evaluator,
+        parameters={**parameters, **{key: value for key, value in defaults.items() if key not in parameters}},
         pass_at=threshold,
     )
-
-
-def _snake(key: str) -> str:
-    """Return a key in snake case: ADK takes camel case too."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
 
 
 def _spelled(parameter: str, value: Json) -> Json:
@@ -113,26 +97,11 @@ def _spelled(parameter: str, value: Json) -> Json:
             return value
 
 
-# The proposal `tool_parameter_match` (google/adk-python issue 5643) has all parameters of our evaluator of this name,
-# some under other names, and compares in order by default. ADK itself implements only its threshold.
-_METRICS: Mapping[str, _Metric] = {
-    "tool_trajectory_avg_score": _Metric(
-        "adk.tool_trajectory", {"match_type": "match_type", "ignore_args": "ignore_args"}, {}
-    ),
-    "tool_parameter_match": _Metric(
-        "tool_parameter_match",
-        {
-            "match_mode": "match_mode",
-            "default_strategy": "strategy",
-            "strategy": "strategy",
-            "per_arg_strategies": "strategies",
-            "strategies": "strategies",
-            "numeric_tolerance": "tolerance",
-            "tolerance": "tolerance",
-            "ordered": "ordered",
-        },
-        {"ordered": True},
-    ),
+# Our evaluators of ADK's metrics, with parameters whose defaults differ here. The proposal `tool_parameter_match`
+# (google/adk-python issue 5643) compares in order by default; ADK itself implements only its threshold.
+_METRICS: Mapping[str, tuple[str, JsonObject]] = {
+    "tool_trajectory_avg_score": ("adk.tool_trajectory", {}),
+    "tool_parameter_match": ("tool_parameter_match", {"ordered": True}),
 }
 
 

@@ -1,10 +1,17 @@
 """UiPath: evaluators (`evaluatorTypeId`, `evaluatorConfig`) and evaluation sets (`evaluations`) that name them."""
 
-import re
 from collections.abc import Iterator, Sequence
 
-from toolgauge import plugins
-from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item, criterion_name, either, unique_case
+from toolgauge.authoring.convert.draft import (
+    Document,
+    Draft,
+    Notes,
+    call_item,
+    criterion_name,
+    either,
+    parameter_of,
+    unique_case,
+)
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.recognize.values import as_list, as_object
 
@@ -48,12 +55,10 @@ def _drafts_of(document: Document, sets: list[Document], notes: Notes) -> Iterat
         return
     config = as_object(document.entries.get("evaluatorConfig"))
     parameters: JsonObject = {}
-    fields: dict[str, object] = getattr(plugins.evaluator(_EVALUATORS[kind]), "model_fields", {})
-    for key, value in config.items():
-        parameter = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
-        if key not in _NOT_PARAMETERS and parameter in fields:
-            parameters[parameter] = value
-        elif key not in _NOT_PARAMETERS:
+    for key in [key for key in config if key not in _NOT_PARAMETERS]:
+        if (parameter := parameter_of(_EVALUATORS[kind], key)) is not None:
+            parameters[parameter] = config[key]
+        else:
             notes.add(document, f"evaluatorConfig.{key}", "is no parameter here")
     default = either(config, "defaultEvaluationCriteria", "default_evaluation_criteria")
     cases = _cases(document, kind, default, sets, notes)

@@ -203,8 +203,8 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
             for missing in diagnosis.missing
         ],
     }
-    sent, told = diagnosis.sent, diagnosis.reported_errors
-    tells_errors = bool(told.get("pass"))
+    sent, errors = diagnosis.sent, diagnosis.reported_errors
+    has_passing = bool(errors.get("pass"))
     unread: Json = [
         {"name": name, "operation": operation or None, "spans": count}
         for (name, operation), count in sent.unread.most_common(_MAX_UNREAD_LINES)
@@ -216,8 +216,8 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         "lone_calls": diagnosis.lone_calls or None,
         "cut_spans": sent.cut or None,
         "doubled_calls": diagnosis.doubled_calls or None,
-        "told_errors": {"results": sum(told.values()), "failures": told.get("fail", 0)} if tells_errors else None,
-        "told_errors_to_paste": _failures(diagnosis) if tells_errors else None,
+        "told_errors": {"results": sum(errors.values()), "failures": errors.get("fail", 0)} if has_passing else None,
+        "told_errors_to_paste": _failures(diagnosis) if has_passing else None,
         "code_steps": diagnosis.code_steps or None,
         "failed_code_steps": diagnosis.failed_code_steps if diagnosis.code_steps else None,
     }

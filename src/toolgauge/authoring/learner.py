@@ -39,15 +39,15 @@ _MAX_TOOLS, _MAX_RECEIPTS, _MAX_SEQUENCES = 64, 20, 300_000
 _SLOTS = 1 << 18
 
 
+@dataclass
 class Receipts:
     """Learns receipts: sequences of words that answers hold after a tool worked, and never before. Runs are added one by one."""
 
-    def __init__(self) -> None:
-        self._bits: dict[str, int] = {}
-        self._runs: Counter[str] = Counter()
-        # The number of all answers, and by tool of the answers after it had worked.
-        self._all = 0
-        self._with_tool: Counter[int] = Counter()
+    _bits: dict[str, int] = field(default_factory=dict[str, int])
+    _runs: Counter[str] = field(default_factory=Counter[str])
+    # The number of all answers, and by tool of the answers after it had worked.
+    _all: int = 0
+    _with_tool: Counter[int] = field(default_factory=Counter[int])
 
     @cached_property
     def _after(self) -> "array[int]":

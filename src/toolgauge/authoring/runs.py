@@ -11,13 +11,14 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.authoring.freedoms import Freedom, Freedoms, Place, is_writable, without_long_texts
+from toolgauge.authoring.freedoms import Freedom, Freedoms, Place, without_long_texts
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.config.model import Config
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import JsonObject
+from toolgauge.model.literals import clean
 from toolgauge.model.outcomes import Result, Scorecard, Scored
 from toolgauge.model.plain_words import error_words
 from toolgauge.model.records import SpanRef
@@ -142,7 +143,7 @@ class RunReader:
         return None if all(map(self._is_plain, names)) else "it calls a tool whose name cannot be written"
 
     def _is_plain(self, name: str) -> bool:
-        return bool(name) and is_writable(name) and self.redactor.masked(name) == name
+        return bool(name) and clean(name) == self.redactor.masked(name) == name
 
     def _calls(self, trajectory: Trajectory) -> Iterator[RecordedCall]:
         freedoms = Freedoms(trajectory, self.redactor)

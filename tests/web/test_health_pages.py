@@ -121,7 +121,7 @@ async def test_the_page_names_what_is_in_trouble_since_when_and_why() -> None:
     away = ComponentHealth(status="StatusRecoverableError", since_ns=1_700_000_000_000_000_000, error="<b>refused</b>")
     found = await health_page(over({"receiver:otlp/grpc": FINE, "exporter:otlp": away}))
     assert "in trouble exporter:otlp" in found.words
-    assert "otlp ! in trouble 0 Bytes of 64.0 MiB 0 11-14 22:13:20 <b>refused</b>" in found.words
+    assert "otlp ! in trouble 0 B of 64.0 MiB 0 11-14 22:13:20 <b>refused</b>" in found.words
     assert "they balance" in found.words
     assert found.count("b") == 0
     assert found.count("script") == 1

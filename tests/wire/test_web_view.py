@@ -32,10 +32,9 @@ def trace_links(port: int) -> list[str]:
 def test_a_trajectory_changes_the_list_and_has_a_page(tmp_path: Path):
     with serving(tmp_path) as toolgauge:
         port = web_port(toolgauge)
-        shown = {"Toolgauge-Page": "1", "If-None-Match": tag_of(port, "/trajectories")}
+        shown = {"If-None-Match": tag_of(port, "/trajectories")}
         toolgauge.send_recorded("pydantic-ai", "tool_error")
         until(lambda: request(port, "GET", "/trajectories", None, shown)[0] == 200, "a change of the page")
-        assert toolgauge.total("toolgauge_web_clients") == 1
         [link] = set(until(lambda: trace_links(port), "the trajectory"))
         page = get(port, link)
         assert "<html" in page

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from toolgauge.authoring.freedoms import Freedom, Place
 from toolgauge.authoring.runs import RecordedCall, RecordedRun
 from toolgauge.authoring.value_profiles import VARYING, form_of
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.score.align import Item, align
 from toolgauge.score.compare import compare
 from toolgauge.score.equality import Identities
@@ -151,14 +151,27 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedSlot:
-    """One expected call. `arguments` is `None` where any arguments will do; `why` has notes on the call for people."""
+    """One expected call. `arguments` is `None` where any arguments will do; `why` has notes on the call for people.
+
+    `args` are the arguments as they are written, once that is decided for all calls.
+    """
 
     name: str
     is_optional: bool = False
     arguments: dict[str, Agreement] | None
     why: tuple[str, ...] = ()
-    # The reasons not to expect a call of a failing run as it was made.
+    # The reasons not to expect a call of a failing run as it was made; empty for an expected call.
     doubts: tuple[str, ...] = ()
+    args: JsonObject | None = None
+
+    def as_json(self) -> JsonObject:
+        """Return the call as a reference has it."""
+        written: JsonObject = {"name": self.name}
+        if self.args is not None:
+            written["args"] = self.args
+        if self.is_optional:
+            written["optional"] = True
+        return written
 
 
 def expected_slots(runs: Sequence[RecordedRun]) -> tuple[ExpectedSlot, ...]:

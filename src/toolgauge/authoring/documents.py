@@ -6,7 +6,7 @@ The text is safe for any name and value of a span.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -20,7 +20,7 @@ from toolgauge.authoring.criteria_yaml import yaml_key, yaml_line
 from toolgauge.authoring.freedoms import Place
 from toolgauge.authoring.runs import Case, RecordedRun, Task, case_text
 from toolgauge.model.errors import RecordingError
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.report.terminal import shortened
 
@@ -37,46 +37,41 @@ _REASONS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DraftCall:
-    """One expected call as it is written. `args` is `None` where any arguments will do."""
+class DraftCase:
+    """The calls of one case. `case` is `None` where nothing names it, so that every run is meant."""
 
-    name: str
-    args: JsonObject | None
-    is_optional: bool
-    why: tuple[str, ...]
-    # The reasons not to expect a call of a failing run as it was made; empty for an expected call.
-    doubts: tuple[str, ...]
+    case: Case | None
+    notes: tuple[str, ...]
+    calls: tuple[ExpectedSlot, ...]
 
-    def as_json(self) -> Json:
-        """Return the call as a reference has it."""
-        written: JsonObject = {"name": self.name}
-        if self.args is not None:
-            written["args"] = self.args
-        if self.is_optional:
-            written["optional"] = True
-        return written
+    @property
+    def expected(self) -> tuple[ExpectedSlot, ...]:
+        """The calls that are expected."""
+        return tuple(call for call in self.calls if not call.doubts)
 
 
-class Drafter:
-    """Writes the expected calls of all cases of one criterion. All slots are needed first: rules are for every call.
+class DraftCriterion:
+    """One criterion with its cases, several only where a reference file holds them. Rules are for the calls of all cases.
 
     `arguments` are the rules that all calls share, each with its reason; `volatile` are arguments that some calls leave free.
     """
 
-    def __init__(self, cases: Iterable[Sequence[ExpectedSlot]]) -> None:
+    def __init__(self, name: str, cases: Sequence[DraftCase]) -> None:
+        self.name = name
         self.arguments: dict[str, tuple[RuleWord | str, str]] = {}
         self.volatile: dict[str, str] = {}
         self._unspelled: set[str] = set()
         self._words: dict[tuple[str, str], RuleWord] = {}
         self._ignored: dict[tuple[str, str], set[Place]] = {}
         by_argument: dict[tuple[str, str], list[Agreement]] = {}
-        for slot in chain.from_iterable(cases):
+        for slot in chain.from_iterable(one.calls for one in cases):
             for name, found in (slot.arguments or {}).items():
                 by_argument.setdefault((slot.name, name), []).append(found)
         for (tool, name), found in by_argument.items():
             self._decide(tool, name, found)
+        self.cases = tuple([replace(one, calls=tuple(self._calls(one.calls))) for one in cases])
 
-    def calls(self, slots: Sequence[ExpectedSlot]) -> Iterator[DraftCall]:
+    def _calls(self, slots: Sequence[ExpectedSlot]) -> Iterator[ExpectedSlot]:
         """Yield the calls of one case."""
         for slot in slots:
             args: JsonObject | None = None
@@ -92,7 +87,7 @@ class Drafter:
                     elif (name,) not in ignored:
                         values = [without(value, (name,), ignored) for value in found.values]
                         args[name] = values if self._words[slot.name, name] == "one_of" else values[0]
-            yield DraftCall(name=slot.name, args=args, is_optional=slot.is_optional, why=why, doubts=slot.doubts)
+            yield replace(slot, args=args, why=why)
 
     def _decide(self, tool: str, name: str, found: Sequence[Agreement]) -> None:
         """Find the rules for one argument of one tool, in all its calls."""
@@ -159,30 +154,6 @@ _CORRECTION = ExpectedSlot(
     why=("nobody calls this: put the calls here that would have been right",),
 )
 _MAX_TRACES = 5
-_Slots = tuple[ExpectedSlot, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftCase:
-    """The calls of one case. `case` is `None` where nothing names it, so that every run is meant."""
-
-    case: Case | None
-    notes: tuple[str, ...]
-    calls: tuple[DraftCall, ...] = ()
-
-    @property
-    def expected(self) -> tuple[DraftCall, ...]:
-        """The calls that are expected."""
-        return tuple(call for call in self.calls if not call.doubts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftCriterion:
-    """One criterion; several cases only where a reference file holds them."""
-
-    name: str
-    cases: tuple[DraftCase, ...]
-    rules: Drafter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,28 +177,23 @@ def document(
     is_one_criterion: bool,
 ) -> Document:
     """Put together the document: one criterion for all cases, or one a case."""
-    cases: list[tuple[DraftCase, _Slots]] = []
+    cases: list[DraftCase] = []
     for task in tasks:
         if is_promoted:
             cases.append(_promoted(task.runs[0]))
         else:
             slots = expected_slots(task.runs)
-            cases.append((DraftCase(case=task.case, notes=tuple(_notes(task, slots))), slots))
+            cases.append(DraftCase(case=task.case, notes=tuple(_notes(task, slots)), calls=slots))
     if is_one_criterion:
-        _check_cases([one.case for one, _ in cases])
+        _check_cases([one.case for one in cases])
         groups = [("expected-calls", cases)]
     else:
         taken: set[str] = set()
-        groups = [(unique(_name(one.case, is_promoted=is_promoted), taken), [(one, slots)]) for one, slots in cases]
-    criteria: list[DraftCriterion] = []
-    for name, group in groups:
-        drafter = Drafter(slots for _, slots in group)
-        drafts = tuple(replace(one, calls=tuple(drafter.calls(slots))) for one, slots in group)
-        criteria.append(DraftCriterion(name=name, cases=drafts, rules=drafter))
+        groups = [(unique(_name(one.case, is_promoted=is_promoted), taken), [one]) for one in cases]
     runs = [run for task in tasks for run in task.runs]
-    needs_placeholder = any(_CORRECTION in slots for _, slots in cases)
+    needs_placeholder = any(_CORRECTION in one.calls for one in cases)
     return Document(
-        criteria=tuple(criteria),
+        criteria=tuple([DraftCriterion(name, group) for name, group in groups]),
         scope="conversation" if any(len(run.traces) > 1 for run in runs) else "trace",
         tools=(*tools, PLACEHOLDER) if isinstance(tools, tuple) and needs_placeholder else tools,
         case_key=case_key,
@@ -236,7 +202,7 @@ def document(
     )
 
 
-def _promoted(run: RecordedRun) -> tuple[DraftCase, _Slots]:
+def _promoted(run: RecordedRun) -> DraftCase:
     """Take the calls of a failing run, each with the reasons why it may be wrong."""
     words = {fault: f"{fault.criterion}: {fault.explanation}" for fault in run.faults}
     keys = {call.key for call in run.calls}
@@ -266,10 +232,10 @@ def _promoted(run: RecordedRun) -> tuple[DraftCase, _Slots]:
     if not whole and not doubted:
         notes.append("no criterion fails on the run: which call is wrong has to be found by hand")
     case = run.case if run.case is not None else f"promoted-{run.trace_id[:16]}"
-    return DraftCase(case=case, notes=tuple(notes)), tuple(slots)
+    return DraftCase(case=case, notes=tuple(notes), calls=tuple(slots))
 
 
-def _notes(task: Task, slots: _Slots) -> Iterator[str]:
+def _notes(task: Task, slots: Sequence[ExpectedSlot]) -> Iterator[str]:
     """Yield the traces of a task, and doubts about them."""
     runs = task.runs
     traces = [run.trace_id for run in runs[:_MAX_TRACES]]
@@ -377,17 +343,17 @@ def _keys(document: Document, criterion: DraftCriterion, references: str | None)
             yield from _indented((f"{mark}{line}" for line in _call(call)), 1)
     else:
         yield f"reference: {yaml_line({'file': references, 'key': document.case_key})}"
-    if criterion.rules.arguments:
+    if criterion.arguments:
         yield "arguments:"
-        for place, (word, why) in sorted(criterion.rules.arguments.items()):
+        for place, (word, why) in sorted(criterion.arguments.items()):
             yield f"{_STEP}{yaml_key(place)}: {word}  {_comment(why)}"
-    if criterion.rules.volatile:
+    if criterion.volatile:
         yield "volatile:"
-        for glob, why in sorted(criterion.rules.volatile.items()):
+        for glob, why in sorted(criterion.volatile.items()):
             yield f"{_STEP}- {yaml_line(glob)}  {_comment(f'where it is not expected: {why}')}"
 
 
-def _call(call: DraftCall) -> Iterator[str]:
+def _call(call: ExpectedSlot) -> Iterator[str]:
     yield from chain.from_iterable(map(_comments, call.why))
     yield f"- name: {yaml_line(call.name)}"
     if call.args is not None:

@@ -45,15 +45,8 @@ class Evidence:
 
     def never_held(self) -> "Evidence":
         """Return the evidence of a rule that all of these runs broke."""
-        return Evidence(
-            runs=self.runs,
-            broken=self.runs,
-            breaking=list(self.first),
-            judged=self.judged,
-            first=list(self.first),
-            _last=self._last,
-            _has_broken=True,
-        )
+        first = list(self.first)
+        return replace(self, broken=self.runs, breaking=[*first], held=0, first=first, _has_broken=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

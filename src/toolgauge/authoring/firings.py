@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 
 from toolgauge.authoring.labels import Labelled, LabelSet
@@ -22,12 +22,12 @@ from toolgauge.report.terminal import PLAIN, Style, aligned, printable, shortene
 from toolgauge.score.criterion import Criterion
 
 
+@dataclass(slots=True)
 class Stopwatch:
     """Measures evaluators, as a `score.scorer.Around`."""
 
-    def __init__(self) -> None:
-        self.evaluations: Counter[str] = Counter()
-        self.taken_ns: Counter[str] = Counter()
+    evaluations: Counter[str] = field(default_factory=Counter[str])
+    taken_ns: Counter[str] = field(default_factory=Counter[str])
 
     @contextmanager
     def measure(self, criterion: Criterion, trajectory: Trajectory) -> Generator[None]:  # noqa: ARG002 (as `Around` has it)
@@ -304,7 +304,7 @@ class Report:
                 "enforce": criterion.enforce,
                 "can_fail": can_fail,
                 "results": {word: counts.words[word] for word in _WORDS},
-                "reasons": dict(_by_count(counts)),
+                "reasons": dict(counts.reasons.most_common()),
                 "judge_calls": self._judge_calls.get(criterion.name, 0),
             }
             criteria.append(described | self._runs_object(number, can_fail=can_fail))
@@ -358,7 +358,7 @@ class Report:
             words = (str(counts.words[word]) for word in ("pass", "fail", "error"))
             fired = (_plain(runs), str(runs)) if criterion.pass_at > 0 else ("never fails", "-")
             count = counts.words["not_evaluated"]
-            unseen = f"{count}: {', '.join(f'{reason} {of}' for reason, of in _by_count(counts))}" if count else "0"
+            unseen = f"{count}: {counts.reasons_text}" if count else "0"
             rows.append((title, criterion.evaluator.level, *words, *fired, unseen))
         together = self._firings[-1].runs
         rows.append((TOGETHER, "-", "", "", "", _plain(together), str(together), ""))
@@ -398,10 +398,6 @@ class Report:
             for number, _, title in self._shown:
                 yield f"`{title}` fired, labelled as passed{by}", agreements[number].false_alarms
             yield f"no criterion fired, labelled as failed{by}", agreements[-1].missed
-
-
-def _by_count(counts: CriterionCounts) -> list[tuple[str, int]]:
-    return sorted(counts.reasons.items(), key=lambda entry: (-entry[1], entry[0]))
 
 
 def _plain(share: Share) -> str:

@@ -14,6 +14,7 @@ from toolgauge.authoring.value_profiles import form_of, is_id_name
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.literals import clean
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import moment
 from toolgauge.score.origins import value_forms
@@ -97,7 +98,7 @@ class Freedoms:
                 stack += [(member, depth + 1) for member in node]
             elif isinstance(node, dict):
                 stack += [(member, depth + 1) for member in node.values()]
-                if not all(len(key) <= _MAX_KEY and is_writable(key) and masked(key) == key for key in node):
+                if not all(len(key) <= _MAX_KEY and clean(key) == masked(key) == key for key in node):
                     return "a key in its arguments is very long, or looks like a secret"
         return None
 
@@ -144,7 +145,8 @@ class Freedoms:
         """Return the reason to leave a text out of a reference; `None` keeps it."""
         if len(text) > _MAX_TEXT:
             return _LONG_TEXT
-        if not is_writable(text):
+        # Halves of characters come from JSON that was cut.
+        if clean(text) != text:
             return _UNWRITABLE
         if self._redactor.masked(text) != text:
             return _SECRET
@@ -200,15 +202,6 @@ def without_long_texts(value: Json) -> Json:
     if isinstance(value, list):
         return [without_long_texts(member) for member in value]
     return "" if isinstance(value, str) and len(value) > _MAX_TEXT else value
-
-
-def is_writable(text: str) -> bool:
-    """Return whether UTF-8 can hold a text: halves of characters come from JSON that was cut."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def place_of(steps: tuple[str | int | None, ...]) -> Place:

@@ -89,14 +89,16 @@ class LabelSet:
 
 
 class RecordedFeedback(FeedbackSink):
-    """Keeps the verdicts in a recording, by the name of their evaluation: labels are good for all of it."""
-
-    next_due_ns = None
+    """Keeps the verdicts in a recording, by the name of their evaluation: labels are good for the whole recording."""
 
     def __init__(self, pass_at: float | None = None) -> None:
         """Verdicts that have a number pass from `pass_at` on, where it is given."""
         self._pass_at = pass_at
         self.by_name: dict[str, LabelSet] = {}
+
+    @property
+    def next_due_ns(self) -> None:
+        """Nothing waits."""
 
     def add(self, feedback: Feedback, now_ns: int) -> None:
         """Keep one verdict; names beyond a few are one source."""

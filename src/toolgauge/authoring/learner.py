@@ -4,7 +4,7 @@ import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import cast
 from zlib import crc32
@@ -39,15 +39,15 @@ _MAX_TOOLS, _MAX_RECEIPTS, _MAX_SEQUENCES = 64, 20, 300_000
 _SLOTS = 1 << 18
 
 
+@dataclass
 class Receipts:
     """Learns receipts: sequences of words that answers hold after a tool worked, and never before. Runs are added one by one."""
 
-    def __init__(self) -> None:
-        self._bits: dict[str, int] = {}
-        self._runs: Counter[str] = Counter()
-        # The number of all answers, and by tool of the answers after it had worked.
-        self._all = 0
-        self._with_tool: Counter[int] = Counter()
+    _bits: dict[str, int] = field(default_factory=dict[str, int])
+    _runs: Counter[str] = field(default_factory=Counter[str])
+    # The number of all answers, and by tool of the answers after it had worked.
+    _all: int = 0
+    _with_tool: Counter[int] = field(default_factory=Counter[int])
 
     @cached_property
     def _after(self) -> "array[int]":
@@ -126,13 +126,14 @@ _OF_CONVERSATIONS: Criterion = {
 }
 
 
+@dataclass(slots=True)
 class Figure:
     """A figure over many runs, with the two largest ones: the second is the largest without one run."""
 
-    def __init__(self) -> None:
-        self._counts: Counter[float] = Counter()
-        self.run = -1
-        self.first = self.second = 0.0
+    run: int = -1
+    first: float = 0.0
+    second: float = 0.0
+    _counts: Counter[float] = field(default_factory=Counter[float])
 
     @property
     def count(self) -> int:
@@ -181,17 +182,17 @@ def figures_of(trajectory: Trajectory) -> Iterator[tuple[str, float]]:
             yield from ((name, outcome.parts[part]) for name, part in _FIGURES.items() if part in outcome.parts)
 
 
+@dataclass(slots=True)
 class ServiceUsage:
     """Counts over the runs of a service; they suggest a budget, and words of answers."""
 
-    def __init__(self) -> None:
-        self.runs = 0
-        self.calls = 0
-        self.versions: Counter[str] = Counter()
-        self._has_conversations = False
-        self._figures: dict[str, Figure] = {name: Figure() for name in _FIGURES}
-        self._calls_of: defaultdict[str, Figure] = defaultdict(Figure)
-        self._receipts = Receipts()
+    runs: int = 0
+    calls: int = 0
+    versions: Counter[str] = field(default_factory=Counter[str])
+    _has_conversations: bool = False
+    _figures: dict[str, Figure] = field(default_factory=lambda: {name: Figure() for name in _FIGURES})
+    _calls_of: defaultdict[str, Figure] = field(default_factory=lambda: defaultdict[str, Figure](Figure))
+    _receipts: Receipts = field(default_factory=Receipts)
 
     def add(self, trajectory: Trajectory, by_tool: Mapping[str, Sequence[ToolCall]]) -> None:
         """Add one run."""

@@ -11,13 +11,14 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.authoring.freedoms import Freedom, Freedoms, Place, is_writable, without_long_texts
+from toolgauge.authoring.freedoms import Freedom, Freedoms, Place, without_long_texts
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.config.model import Config
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import JsonObject
+from toolgauge.model.literals import clean
 from toolgauge.model.outcomes import Result, Scorecard, Scored
 from toolgauge.model.plain_words import error_words
 from toolgauge.model.records import SpanRef
@@ -83,18 +84,18 @@ def case_text(case: Case) -> str:
     return case if isinstance(case, str) else json.dumps(case)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunReader:
     """Makes recorded runs of trajectories. `counts` decides by its name whether a tool's calls are expected."""
 
-    def __init__(self, *, counts: Callable[[str], bool], kinds: ToolKinds, redactor: Redactor, case_key: str) -> None:
-        self._counts = counts
-        self._kinds = kinds
-        self._redactor = redactor
-        self._case_key = case_key
+    counts: Callable[[str], bool]
+    kinds: ToolKinds
+    redactor: Redactor
+    case_key: str
 
     def case_of(self, trajectory: Trajectory) -> Case | None:
         """Return the task of a run; `None` where no attribute names it."""
-        return trajectory.attributes.get(self._case_key)
+        return trajectory.attributes.get(self.case_key)
 
     def read(self, trajectory: Trajectory, traces: Sequence[str], faults: Sequence[Fault]) -> RecordedRun:
         """Make a recorded run."""
@@ -102,7 +103,7 @@ class RunReader:
         texts = texts or [run.prompt for run in trajectory.runs if run.prompt and run.above is None]
         # The root of a run repeats the last text: of equal texts the last one counts.
         inputs = list(dict.fromkeys(reversed(texts)))[::-1][:_MAX_INPUTS]
-        masked, version = self._redactor.masked, trajectory.resource.get("service.version")
+        masked, version = self.redactor.masked, trajectory.resource.get("service.version")
         return RecordedRun(
             trace_id=trajectory.trace_id,
             conversation_id=trajectory.conversation_id,
@@ -122,7 +123,7 @@ class RunReader:
             if isinstance(result.outcome, Scored) and result.outcome.passed is False:
                 yield Fault(
                     criterion=result.criterion,
-                    explanation=self._redactor.explain(result.outcome),
+                    explanation=self.redactor.explain(result.outcome),
                     call=None if result.call is None else key_of(result.call),
                     is_default=result.criterion.startswith("default."),
                 )
@@ -138,21 +139,21 @@ class RunReader:
         case = self.case_of(trajectory)
         if case is not None and not self._is_plain(str(case)):
             return "its case looks like a secret or an address"
-        names = {call.name for call in without_code(trajectory).calls if self._counts(call.name)}
+        names = {call.name for call in without_code(trajectory).calls if self.counts(call.name)}
         return None if all(map(self._is_plain, names)) else "it calls a tool whose name cannot be written"
 
     def _is_plain(self, name: str) -> bool:
-        return bool(name) and is_writable(name) and self._redactor.masked(name) == name
+        return bool(name) and clean(name) == self.redactor.masked(name) == name
 
     def _calls(self, trajectory: Trajectory) -> Iterator[RecordedCall]:
-        freedoms = Freedoms(trajectory, self._redactor)
+        freedoms = Freedoms(trajectory, self.redactor)
         for call in without_code(trajectory).calls:
             freedoms.before(call)
-            if self._counts(call.name):
+            if self.counts(call.name):
                 failure = "it was rejected" if call.has_failed else None
                 if call.has_failed and call.error is not None:
                     kind = error_words(call.error.kind)
-                    failure = "it failed" if kind == "failed" else f"it failed with {self._redactor.masked(kind)}"
+                    failure = "it failed" if kind == "failed" else f"it failed with {self.redactor.masked(kind)}"
                 match call.arguments:
                     case Recorded(value=dict() as value):
                         args, unread = value, None
@@ -182,7 +183,7 @@ class RunReader:
                     free=free,
                     failure=failure,
                 )
-            if self._kinds.writes(call.name) and not call.has_failed:
+            if self.kinds.writes(call.name) and not call.has_failed:
                 freedoms.note_made(call)
 
 

@@ -220,24 +220,24 @@ class Alternatives:
         return chosen, evidence
 
 
+@dataclass(slots=True)
 class ToolUsage:
     """Collects the calls of one tool; the trajectories of a service are added one after the other."""
 
-    def __init__(self) -> None:
-        self.calls = 0
-        self.failed = 0
-        self.all = Evidence()
-        self.is_offered = False
-        # The text of its definition; no user wrote it.
-        self.definition = ""
-        # Whether it was called where other tools were on offer, and it was not.
-        self.was_missing = False
-        self.arguments = ArgumentNode()
-        self.before = Alternatives()
-        self.sources: dict[str, Alternatives] = {}
-        # The keys of results of calls that worked, and how results began that read like errors.
-        self.results = ArgumentNode(depth=_MAX_DEPTH - 1)
-        self.failing: dict[str, Evidence] = {}
+    calls: int = 0
+    failed: int = 0
+    all: Evidence = field(default_factory=Evidence)
+    is_offered: bool = False
+    # The text of its definition; no user wrote it.
+    definition: str = ""
+    # Whether it was called where other tools were on offer, and it was not.
+    was_missing: bool = False
+    arguments: ArgumentNode = field(default_factory=ArgumentNode)
+    before: Alternatives = field(default_factory=Alternatives)
+    sources: dict[str, Alternatives] = field(default_factory=dict[str, Alternatives])
+    # The keys of results of calls that worked, and how results began that read like errors.
+    results: ArgumentNode = field(default_factory=lambda: ArgumentNode(depth=_MAX_DEPTH - 1))
+    failing: dict[str, Evidence] = field(default_factory=dict[str, Evidence])
 
     def offer(self, definition: ToolDefinition) -> None:
         """Keep its definition; the first one decides for the whole recording."""
@@ -293,13 +293,13 @@ def identifying_values(call: ToolCall) -> Iterator[tuple[str, Sequence[Leaf]]]:
             yield argument, values
 
 
+@dataclass(slots=True)
 class ToolsUsage:
     """Counts over the calls of all services: a tool is the same in each."""
 
-    def __init__(self) -> None:
-        self.all = Evidence()
-        self.has_conversations = False
-        self.tools: dict[str, ToolUsage] = {}
+    all: Evidence = field(default_factory=Evidence)
+    has_conversations: bool = False
+    tools: dict[str, ToolUsage] = field(default_factory=dict[str, ToolUsage])
 
     def add(self, trajectory: Trajectory) -> Mapping[str, list[ToolCall]]:
         """Add one run; return its calls by tool."""

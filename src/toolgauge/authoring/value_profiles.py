@@ -156,7 +156,6 @@ class Summary:
     `form` leaves null out, `pattern` is an RE2 pattern, `low` and `high` are rounded outwards, `distinct` is bounded.
     """
 
-    observations: int
     sources: int
     forms: Mapping[Form, int]
     form: Form | None
@@ -217,7 +216,6 @@ class Profile:
         is_figure = form in ("integer", "number") and not self._is_id and not self._is_personal and not self._has_large
         pattern = None if form is None or (form == "date" and self._has_other_dates) else _PATTERNS.get(form)
         return Summary(
-            observations=self._forms.total(),
             sources=len(self._sources),
             forms=dict(sorted(self._forms.items())),
             form=form,

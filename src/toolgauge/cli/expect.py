@@ -187,7 +187,7 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
     calls = [call for case in cases for call in case.expected]
     optional = sum(call.is_optional for call in calls)
     doubtful = sum(bool(call.doubts) for case in cases for call in case.calls)
-    free = sum(word == "ignore" for one in written.criteria for word, _ in one.rules.arguments.values())
+    free = sum(word == "ignore" for one in written.criteria for word, _ in one.arguments.values())
     expected, left_free = counted(len(calls), "call"), counted(free, "argument")
     parts = [f"{expected} expected", f"{optional} of them optional", f"{left_free} left free"]
     if doubtful:

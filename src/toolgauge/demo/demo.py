@@ -15,7 +15,7 @@ import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -92,16 +92,16 @@ _ALARM = "ALARM"
 _WORDS: Mapping[OutcomeWord, str] = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
 
 
+@dataclass(slots=True)
 class DemoDestination:
     """A `model.delivery.Consumer` at the far end of the pipeline."""
 
-    def __init__(self) -> None:
-        self.spans = 0
-        self.annotated: list[Span] = []
-        self.scorecards: list[Span] = []
-        self.events: Counter[str] = Counter()
-        self.regressions: list[LogRecord] = []
-        self.metrics: set[str] = set()
+    spans: int = 0
+    annotated: list[Span] = field(default_factory=list[Span])
+    scorecards: list[Span] = field(default_factory=list[Span])
+    events: Counter[str] = field(default_factory=Counter[str])
+    regressions: list[LogRecord] = field(default_factory=list[LogRecord])
+    metrics: set[str] = field(default_factory=set[str])
 
     async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
         """Take one request."""
@@ -134,12 +134,6 @@ class DemoDestination:
 
 async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool = False, style: Style = PLAIN) -> None:
     """Send, score and show; with `regression`, a worse release, too; with `stay` in the web view until an interrupt."""
-    with tempfile.TemporaryDirectory(prefix="toolgauge-demo-") as state:
-        await _run(print_line, state, regression=regression, stay=stay, style=style)
-
-
-async def _run(print_line: Callable[[str], None], state: str, *, regression: bool, stay: bool, style: Style) -> None:
-    """Do as `run` says; `state` is for verdicts, and for criteria that are adopted."""
     # What a service logs has no place among the lines of the demo.
     logging.getLogger("toolgauge").addHandler(logging.NullHandler())
     arrivals = DemoDestination()
@@ -160,18 +154,20 @@ async def _run(print_line: Callable[[str], None], state: str, *, regression: boo
     seen: list[Scorecard] = []
     await destination.start()
     try:
-        service = _service(destination.port, seen, view, state)
-        if view is not None:
-            await view.start(service)
-        await service.start()
-        try:
-            async with aiohttp.ClientSession(f"http://127.0.0.1:{service.receivers[1].port}") as http:
-                demo = _Demo(service, http, arrivals, seen, view, print_line, style)
-                await demo.show(regression=regression)
-        finally:
-            await service.stop()
+        # For verdicts, and for criteria that are adopted.
+        with tempfile.TemporaryDirectory(prefix="toolgauge-demo-") as state:
+            service = _service(destination.port, seen, view, state)
             if view is not None:
-                await view.stop()
+                await view.start(service)
+            await service.start()
+            try:
+                async with aiohttp.ClientSession(f"http://127.0.0.1:{service.receivers[1].port}") as http:
+                    demo = _Demo(service, http, arrivals, seen, view, print_line, style)
+                    await demo.show(regression=regression)
+            finally:
+                await service.stop()
+                if view is not None:
+                    await view.stop()
     finally:
         await destination.stop(1)
 

@@ -49,7 +49,8 @@ def trajectory_list(
     end = offset + len(shown)
     next_offset = end if shown and end < len(matching) else None
     counts = [one for one in scored.summary.counts if one.words]
-    without = [f"`{one.criterion.name}` {one.description}: look at {one.keys}" for one in scored.unmatched[:_MAX_NAMED]]
+    unmatched = scored.unmatched.so_far()
+    without = [f"`{one.criterion.name}` {one.description}: look at {one.keys}" for one in unmatched[:_MAX_NAMED]]
     answer: JsonObject = {
         "recording": name,
         "trajectories_total": scored.trajectories,
@@ -86,7 +87,7 @@ def trajectory_list(
         if scored.store.evicted:
             yield f"{scored.store.evicted} more are counted and not listed: there is no room for them (failed ones go last)"
         yield "criteria, over the whole recording:"
-        yield from scored.summary.lines({one.criterion.name for one in scored.unmatched})
+        yield from scored.summary.lines({one.criterion.name for one in unmatched})
         yield from (f"judged nothing: {text}" for text in without)
 
     return answer, lines()

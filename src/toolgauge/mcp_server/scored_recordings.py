@@ -21,7 +21,7 @@ from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import RecordedRequest, read, scorecards
 from toolgauge.report.findings import ResultSummary
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
-from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
+from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.criteria_factory import EvaluatorFiles, evaluator_files, load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 from toolgauge.settings import FileState
@@ -101,18 +101,18 @@ MAX_BYTES = 64 * 1024 * 1024
 _MAX_RECORDINGS = 4
 
 
+@dataclass(slots=True)
 class Work:
     """How far reading is, the reasons for files that are not read as a whole, and whether the question was withdrawn.
 
     Reading is on one thread, looking at it on another.
     """
 
-    def __init__(self) -> None:
-        self.unread: dict[str, str] = {}
-        self.done_bytes = 0
-        # `None` while it is not known, as where files are compressed.
-        self.total_bytes: int | None = None
-        self._withdrawn = Event()
+    unread: dict[str, str] = field(default_factory=dict[str, str])
+    done_bytes: int = 0
+    # `None` while it is not known, as where files are compressed.
+    total_bytes: int | None = None
+    _withdrawn: Event = field(default_factory=Event)
 
     def requests(self, files: Sequence[str]) -> Iterator[RecordedRequest]:
         """Yield the requests of a recording; raise `RecordingError` once the question was withdrawn.
@@ -148,20 +148,16 @@ class ScoredRecording:
         self.store = TrajectoryStore(max_trajectories, MAX_BYTES)
         self.trajectories = 0
         self.unread: dict[str, str] = {}
-        self._unmatched = UnmatchedCriteria(tuple(map(register, scoring.criteria)))
+        # Finds the criteria of people that judged nothing.
+        self.unmatched = UnmatchedCriteria(tuple(map(register, scoring.criteria)))
         self._kinds = tool_kinds(scoring.config)
 
     def add(self, scorecard: Scorecard) -> None:
         """Take one trajectory."""
         self.trajectories += 1
         self.summary.add(scorecard)
-        self._unmatched.see(with_writing_tools(scorecard.trajectory, (), self._kinds))
+        self.unmatched.see(with_writing_tools(scorecard.trajectory, (), self._kinds))
         self.store.add(scorecard)
-
-    @property
-    def unmatched(self) -> Sequence[Unmatched]:
-        """The criteria of people that judged nothing."""
-        return self._unmatched.so_far()
 
     @property
     def kept(self) -> list[KeptTrajectory]:

@@ -8,6 +8,7 @@ import sqlite3
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -95,16 +96,16 @@ class Sizes(NamedTuple):
     newest: int
 
 
+@dataclass(slots=True)
 class Group:
     """The sum of several changes: an entry that is appended and removed in it is in neither `appended` nor `removed`."""
 
-    def __init__(self) -> None:
-        self.appended: dict[int, JournalEntry] = {}
-        self.delivered: set[int] = set()
-        self.removed: set[int] = set()
-        self.closed: list[ClosedId] = []
-        # By conversation, the newest of each.
-        self.shown: dict[bytes, ShownValues] = {}
+    appended: dict[int, JournalEntry] = field(default_factory=dict[int, JournalEntry])
+    delivered: set[int] = field(default_factory=set[int])
+    removed: set[int] = field(default_factory=set[int])
+    closed: list[ClosedId] = field(default_factory=list[ClosedId])
+    # By conversation, the newest of each.
+    shown: dict[bytes, ShownValues] = field(default_factory=dict[bytes, ShownValues])
 
     def add(self, change: JournalChange) -> None:
         """Add the next change."""

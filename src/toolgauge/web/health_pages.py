@@ -3,6 +3,7 @@
 MetricValues are copied at one moment, so that sums add up; gaps are found as `toolgauge doctor` finds them, in kept trajectories.
 """
 
+import math
 import platform
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,6 @@ from typing import Self, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge import on_demand
 from toolgauge.model.metrics import Histogram, MetricRegistry, snapshot
 from toolgauge.model.outcomes import MEANINGS
 from toolgauge.recognize.shortfalls import advice
@@ -59,6 +59,7 @@ REPORTED_ERRORS = "toolgauge.calls.told_errors"
 _CRITERION = "gen_ai.evaluation.name"
 _OUTCOME, _WHY = "toolgauge.outcome", "toolgauge.not_evaluated.reason"
 _MOST_PRODUCERS = 50
+_UNITS = ("B", "KiB", "MiB", "GiB")
 
 # Criterion, reason, results that are `not_evaluated` for this reason, and all results of the criterion.
 Gap: TypeAlias = tuple[str, str, int, int]
@@ -73,11 +74,10 @@ class MetricValue(Struct, frozen=True, kw_only=True):
     description: str
 
 
-class MetricValues:
+class MetricValues(Struct, frozen=True):
     """Counters and gauges by their names."""
 
-    def __init__(self, figures: Mapping[str, tuple[MetricValue, ...]]) -> None:
-        self._figures = figures
+    figures: Mapping[str, tuple[MetricValue, ...]] = {}
 
     @classmethod
     def of(cls, registry: MetricRegistry) -> Self:
@@ -100,7 +100,7 @@ class MetricValues:
 
     def each(self, metric: str, **labels: str) -> Iterator[MetricValue]:
         """Yield the numbers with these labels, written with `_` for the dots and without `toolgauge.`."""
-        for figure in self._figures.get(metric, ()):
+        for figure in self.figures.get(metric, ()):
             known = {name.removeprefix("toolgauge.").replace(".", "_"): value for name, value in figure.labels.items()}
             if all(known.get(name, "") == value for name, value in labels.items()):
                 yield figure
@@ -201,7 +201,8 @@ def problems(figures: MetricValues) -> Iterator[MetricValue]:
 
 def size_text(size_bytes: float) -> str:
     """Write a number of bytes for people."""
-    return on_demand.jinja2.filters.do_filesizeformat(size_bytes, binary=True)
+    place = min(int(math.log(max(size_bytes, 1), 1024)), len(_UNITS) - 1)
+    return f"{size_bytes / 1024**place:.{1 if place else 0}f} {_UNITS[place]}"
 
 
 def _gauges(figures: MetricValues, components: Mapping[str, ComponentHealth]) -> Iterator[tuple[str, str]]:

@@ -53,7 +53,7 @@ def overview(shown: PageContent, _request: PageRequest) -> str | None:
     incidents: defaultdict[str, list[tuple[str, StreamStatus]]] = defaultdict(list)
     for status in sorted((one for one in statuses if one.state == "alarm"), key=lambda one: -(one.since_ns or 0)):
         incidents[status.incident].append((stream_id(status.stream), status))
-    figures = MetricValues({}) if running is None else MetricValues.of(running.registry)
+    figures = MetricValues() if running is None else MetricValues.of(running.registry)
     failures = FailureGroups(shown.writing.redactor)
     for kept in newest:
         failures.add(kept)

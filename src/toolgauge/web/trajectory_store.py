@@ -6,6 +6,7 @@ each second: weighing all of them would cost a sixth of the CPU of scoring.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 
 from cachetools import Cache
@@ -159,13 +160,13 @@ class TrajectoryStore:
             self.evicted += 1
 
 
+@dataclass(slots=True)
 class _SharedSchemas:
     """The schemas of tools on offer: trajectories mostly share the same objects, which count once."""
 
-    def __init__(self) -> None:
-        # By their ids, which stay theirs as long as a trajectory refers to them: how many do, and the size.
-        self._known: dict[int, tuple[int, int]] = {}
-        self.size_bytes = 0
+    # By their ids, which stay theirs as long as a trajectory refers to them: how many do, and the size.
+    _known: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    size_bytes: int = 0
 
     def add(self, trajectory: Trajectory) -> int:
         """Count the schemas of a trajectory; return their size, that of shared ones too."""

@@ -108,7 +108,7 @@ def _compared(shown: PageContent) -> Compared:
     for verdict, scorecard in marked:
         sides[verdict.is_good].append(scorecard)
     services = {one.trajectory.service for one in sides[False]}
-    failing = list(filter(None, map(_failing, sides[False])))
+    failing = [found for one in sides[False] if (found := _failing(one))]
     known = {verdict.id for verdict in shown.verdicts.newest()}
     unmarked = (one for one in shown.store.newest() if one.id not in known and one.trajectory.service in services)
     # One that fails everything that a bad run fails is probably bad as well.

@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
-from threading import Lock
 from urllib.parse import parse_qsl, quote
 
 from aiohttp import web
-from cachetools import TTLCache
 from msgspec.structs import replace
 
 from toolgauge.config.model import Web
@@ -73,9 +71,6 @@ _PAGES_AT_ONCE = 2
 _STOP_TIMEOUT_S = 0.5
 _MIN_ZIPPED_BYTES = 1024
 _GZIP_LEVEL = 4
-# An open page names itself in each request; it counts as open for so long after the last one.
-_PAGE_HEADER = "Toolgauge-Page"
-_MAX_OPEN_PAGES, _OPEN_S = 1000, 10.0
 # Figures that move without a trajectory are written again after so long.
 _FIGURES_NS, _HEALTH_NS = 15 * SECOND, 5 * SECOND
 _MAX_ID = 64
@@ -134,15 +129,6 @@ class WebEndpoint(HttpEndpoint):
             for name, content_type in _STATIC.items()
         }
         self._rendering = asyncio.Semaphore(_PAGES_AT_ONCE)
-        self._open_pages = TTLCache[str, None](_MAX_OPEN_PAGES, _OPEN_S)
-        # Metrics are pushed by another thread.
-        self._counting = Lock()
-
-    @property
-    def open_pages(self) -> int:
-        """The number of pages that asked for changes a moment ago."""
-        with self._counting:
-            return len(self._open_pages)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer with a page, or a file that pages refer to."""
@@ -208,9 +194,6 @@ class WebEndpoint(HttpEndpoint):
         page = self._routes.get(route)
         if page is None:
             return _text(404, "no such page; there is `/`")
-        if (page_id := request.headers.get(_PAGE_HEADER)) is not None:
-            with self._counting:
-                self._open_pages[page_id[:_MAX_ID]] = None
         # Taken before the page is written: a change meanwhile is one that the page lacks.
         tag = _tag(repr((request.path_qs, self._stamp(route))).encode(errors="replace"))
         headers = {"ETag": f'"{tag}"'}
@@ -344,7 +327,7 @@ class WebView:
         shown.state = None if service.store is None else service.store.directory
         routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
         actions: dict[str, Action] = {"/verdict": partial(self._give, service), "/adopt": self._adopt}
-        self._endpoint = endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics), actions)
+        self._endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics), actions)
         store, registry = shown.store, metrics.registry
         registry.gauge(
             "toolgauge.web.trajectories", "{trajectory}", "Trajectories that the web view shows."
@@ -358,9 +341,6 @@ class WebView:
             "Trajectories that the web view no longer shows because later ones took their room: raise "
             "`web.max_trajectories` and `web.max_bytes` to look further back.",
         ).observe = lambda: {(): store.evicted}
-        registry.gauge(
-            "toolgauge.web.clients", "{client}", "Open pages of the web view that asked for changes in the last 10 s."
-        ).observe = lambda: {(): endpoint.open_pages}
         registry.counter(
             "toolgauge.web.verdicts",
             "{verdict}",
@@ -368,7 +348,7 @@ class WebView:
             "showed no such run, and later verdicts took its place.",
             ("toolgauge.outcome", "toolgauge.verdict.source"),
         ).observe = lambda: {**self._given, ("unmatched", "other"): shown.verdicts.unmatched}
-        await endpoint.start()
+        await self._endpoint.start()
         self._settling = asyncio.create_task(self._settle_regularly(service))
 
     def _restore(self, store: StateStore | None) -> None:

@@ -46,11 +46,11 @@ class Draft:
     cases: Mapping[str, JsonObject] | None = None
 
 
+@dataclass(slots=True)
 class Notes:
     """The parts that could not be carried over, in order."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
+    lines: list[str] = field(default_factory=list[str])
 
     def add(self, document: Document, path: str, problem: str) -> None:
         """Note a part that was left behind, by file and path."""

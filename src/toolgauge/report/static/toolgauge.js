@@ -65,10 +65,9 @@
   // The tag of the page that is shown: an answer without a change is empty.
   let tag = "";
   let latest = 0;
-  const page = String(Math.random()).slice(2);
   async function load(address, known = "") {
     const number = ++latest;
-    const headers = { Accept: "text/html", "Toolgauge-Page": page };
+    const headers = { Accept: "text/html" };
     if (known) headers["If-None-Match"] = known;
     const answer = await fetch(address, { headers });
     const text = await answer.text();

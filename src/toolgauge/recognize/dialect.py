@@ -91,7 +91,7 @@ class ConventionsReader:
             return () if call is None else (call,)
         if operation == conventions.INVOKE:
             run = AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
-            return [run, *self._seen_by_agent(attributes)]
+            return [run, *self.texts(attributes)]
         if is_raw(span):
             key = _raw_key(attributes, _TOOLS)
             return [*self.offered(None if key is None else attributes.get(key)), *raw_request(span)]
@@ -120,7 +120,7 @@ class ConventionsReader:
             agent = values.as_str(attributes.get(conventions.AGENT))
             return conventions.message_event(record.event_name, body, agent)
         if attributes.get(conventions.OPERATION) == conventions.INVOKE:
-            return self._seen_by_agent(attributes)
+            return self.texts(attributes)
         return self.model_call(attributes, whose or (None if record.ref is None else record.ref.trace_id))
 
     def history(self, span: Span) -> Iterator[CallRequested | MessageSeen]:
@@ -178,8 +178,8 @@ class ConventionsReader:
             seen += conventions.written(read_messages(written, "assistant"), agent)
         return seen
 
-    def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
-        """Read an agent's messages for their text: the calls among them repeat its models'."""
+    def texts(self, attributes: Mapping[str, Value]) -> list[Observation]:
+        """Read messages for their text, and the offer: the calls among an agent's messages repeat its models'."""
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
         seen += conventions.system(attributes.get(conventions.SYSTEM))
         received = attributes.get(conventions.INPUT)

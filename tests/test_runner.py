@@ -98,7 +98,7 @@ def test_changed_is_the_word_for_tests_that_a_change_can_reach(given: str, comma
         ("tests/captures.py", "tests/property/test_repair.py", "tests/score/test_align.py"),
         ("docs/alerting.md", "tests/deploy/test_rules.py", "tests/score/test_align.py"),
         ("docs/evaluators/budget.md", "tests/test_evaluator_pages.py", "tests/deploy/test_helm.py"),
-        ("src/toolgauge/dialects/mlflow.py", "tests/testing/test_dialects.py", "tests/score/test_align.py"),
+        ("src/toolgauge/dialects/tracing_services.py", "tests/testing/test_dialects.py", "tests/score/test_align.py"),
         ("src/toolgauge/demo/traffic/new.otlp.pb", "tests/demo/test_drawing.py", "tests/score/test_align.py"),
     ],
 )

@@ -9,9 +9,8 @@ from tests.rows import each_row
 from toolgauge.dialects.coding_agents import ClaudeCode
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.javascript_and_java import Vercel
-from toolgauge.dialects.mlflow import MLflow
 from toolgauge.dialects.openinference import OpenInference
-from toolgauge.dialects.tracing_services import Langfuse
+from toolgauge.dialects.tracing_services import Langfuse, MLflow
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import CallError, CallExecuted, CallRequested, ModelCall

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.recognize.support import event, log, observations, other_error, recorded, span
-from toolgauge.dialects.mlflow import MLflow
+from toolgauge.dialects.tracing_services import MLflow
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (

@@ -51,8 +51,8 @@ class Answers:
         # How often its id was asked for before, of a call whose id is used again.
         self._occurrence: dict[int, int] = {}
         self._sightings: dict[str, list[_Sighting]] = {}
-        # The same by trace, of ids that have several.
-        self._sightings_by_trace: dict[str, dict[str, list[_Sighting]]] = {}
+        # The same by id and trace: each of thousands of calls with one id asks for them.
+        self._in_trace: dict[tuple[str, str], list[_Sighting]] = {}
         self._by_order: dict[int, CallAnswered] = {}
         # By call id: that it waits for a person, which counts least, or was refused by one, which counts most.
         self._paused: dict[str, CallAnswered] = {}
@@ -143,7 +143,7 @@ class Answers:
             place = after(sightings, asked_ns, key=_time)
             later = [one for one in sightings[place : place + 2] if one is not given]
             if later:
-                own = self._in_trace(pair.call_id, trace_id)
+                own = self._in_trace.get((pair.call_id, trace_id), ())
                 own_place = after(own, asked_ns, key=_time)
                 return next((one for one in own[own_place : own_place + 2] if one is not given), later[0])
         return None
@@ -153,20 +153,11 @@ class Answers:
         asking = pair.asking
         if pair.call_id is None or not asking.is_primary or self._asked[pair.call_id][0] >= asking.time_ns:
             return None
-        own = self._in_trace(pair.call_id, asking.ref.trace_id)
+        own = self._in_trace.get((pair.call_id, asking.ref.trace_id), ())
         place = bisect_left(own, asking.time_ns, key=_time)
         # Few spans of a trace begin in the same nanosecond.
         together = own[place : place + _MAX_OF_ONE_ID]
         return next((one for one in together if one.node is asking and not one.answers[-1].by_provider), None)
-
-    def _in_trace(self, call_id: str, trace_id: str) -> Sequence[_Sighting]:
-        """Return what a trace holds: each of thousands of calls with one id asks for it."""
-        by_trace = self._sightings_by_trace.get(call_id)
-        if by_trace is None:
-            by_trace = self._sightings_by_trace[call_id] = {}
-            for one in self._sightings[call_id]:
-                by_trace.setdefault(one.node.ref.trace_id, []).append(one)
-        return by_trace.get(trace_id, ())
 
     def _with_ids(self, nodes: Sequence[Node]) -> bool:
         """Collect answers as far as they can matter: histories grow with their square. Return whether all have ids."""
@@ -193,7 +184,9 @@ class Answers:
                     if here is not None:
                         here.append(answer)
                     else:
-                        self._sightings.setdefault(call_id, []).append(_Sighting(node, time_ns, [answer]))
+                        sighting = _Sighting(node, time_ns, [answer])
+                        self._sightings.setdefault(call_id, []).append(sighting)
+                        self._in_trace.setdefault((call_id, node.ref.trace_id), []).append(sighting)
                     # No later one of the trace can matter.
                     if len(times) == 1 and time_ns > times[0]:
                         settled_here.add(call_id)

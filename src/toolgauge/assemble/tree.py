@@ -3,7 +3,7 @@
 Log records are folded into their spans. Circles of ids and clocks that disagree are repaired here, for all that follows.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import TypeAlias
@@ -76,7 +76,11 @@ def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> lis
 
 
 def clock_offsets(nodes: Sequence[Node]) -> Mapping[str | None, int]:
-    """Return for each service the time to add, so that its spans are on the clock of the topmost service."""
+    """Return for each service the time to add, so that its spans are on the clock of the topmost service.
+
+    A clock is left alone while every span starts within its cause; else the spans are put in the middle. A span after its cause
+    has another clock only if it would fit into it: work handed over to run alone is longer.
+    """
     shallowest: dict[str | None, int] = {}
     edges: dict[str | None, list[_Edge]] = {}
     for node in nodes:
@@ -85,30 +89,22 @@ def clock_offsets(nodes: Sequence[Node]) -> Mapping[str | None, int]:
             edges.setdefault(node.first.service, []).append((node.above, node))
     offsets: dict[str | None, int] = {}
     for service in sorted(shallowest, key=lambda service: (shallowest[service], service or "")):
-        known = [(above, node) for above, node in edges.get(service, ()) if above.first.service in offsets]
-        offsets[service] = _offset(known, offsets)
+        is_off = False
+        # How far forward each span must be moved to start after its cause, and how far it can be to end before it.
+        least: list[int] = []
+        most: list[int] = []
+        for above, node in edges.get(service, ()):
+            offset_ns = offsets.get(above.first.service)
+            if offset_ns is None:
+                continue
+            start_ns, end_ns = above.start_ns + offset_ns, above.end_ns + offset_ns
+            fits = node.end_ns - node.start_ns <= end_ns - start_ns
+            is_off = is_off or node.start_ns < start_ns or (fits and node.start_ns > end_ns)
+            least.append(start_ns - node.start_ns)
+            most += [end_ns - node.end_ns] if fits else []
+        forward = max(least, default=0)
+        offsets[service] = (forward + max(forward, min(most, default=forward))) // 2 if is_off else 0
     return offsets
-
-
-def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
-    """Leave a clock alone while every span starts within its cause; else put the spans in the middle.
-
-    A span after its cause has another clock only if it would fit into it: work handed over to run alone is longer.
-    """
-    is_off = False
-    least, most = None, None
-    for above, node in edges:
-        start_ns, end_ns = above.start_ns + offsets[above.first.service], above.end_ns + offsets[above.first.service]
-        fits = node.end_ns - node.start_ns <= end_ns - start_ns
-        is_off = is_off or node.start_ns < start_ns or (fits and node.start_ns > end_ns)
-        forward = start_ns - node.start_ns
-        least = forward if least is None else max(least, forward)
-        if fits:
-            room = end_ns - node.end_ns
-            most = room if most is None else min(most, room)
-    if not is_off or least is None:
-        return 0
-    return least if most is None or most < least else (least + most) // 2
 
 
 def _settle_all(nodes: Sequence[Node]) -> None:
@@ -196,11 +192,12 @@ def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> 
     return nodes
 
 
-def _observed(reading: Reading) -> Node:
-    """Put the observations of one reading on a node of its own."""
+def _observed(reading: Reading, node: Node | None = None) -> Node:
+    """Put the observations of one reading on the node, or on one of its own."""
     is_log, start_ns, end_ns = reading.is_log, reading.start_ns, reading.end_ns
-    until_ns = end_ns if end_ns > start_ns else start_ns
-    node = Node(reading, reading.ref, reading.parent_span_id, start_ns, end_ns, is_log, is_log, start_ns, until_ns)
+    if node is None:
+        until_ns = max(start_ns, end_ns)
+        node = Node(reading, reading.ref, reading.parent_span_id, start_ns, end_ns, is_log, is_log, start_ns, until_ns)
     for seen in reading.observations:
         # The most frequent first: each case that does not fit costs a little, and an exact type the least.
         if type(seen) is ConversationSeen:
@@ -208,10 +205,9 @@ def _observed(reading: Reading) -> Node:
             node.conversation = seen if known is None else min(known, seen, key=_rank)
         elif type(seen) is MessageSeen:
             node.messages.append(seen)
-            if seen.role == "user" and node.user is None:
-                node.user = seen
+            node.user = node.user or (seen if seen.role == "user" else None)
         elif type(seen) is PropertiesSeen:
-            node.properties = seen
+            node.properties = node.properties or seen
         elif type(seen) is ModelCall:
             node.model_call = seen if node.model_call is None else _one_model_call(node.model_call, seen)
             node.is_primary = True
@@ -284,40 +280,34 @@ def _folded(readings: Sequence[Reading]) -> Node:
     requests: RequestIndex | None = None
     shown: _Shown | None = None
     answered: dict[str | None, bool] | None = None
-    for log in map(_observed, logs):
-        node.agent_run = node.agent_run or log.agent_run
-        node.properties = node.properties or log.properties
-        if log.model_call is not None:
-            known = node.model_call
-            node.model_call = log.model_call if known is None else _one_model_call(known, log.model_call)
-            node.is_primary = True
-        if log.conversation is not None:
-            node.conversation = min(node.conversation or log.conversation, log.conversation, key=_rank)
-        node.messages += log.messages
-        node.user = node.user or log.user
-        node.offers += log.offers
-        if log.requests and node.requests:
+    for log in logs:
+        # What may be another view of a call that the node has is compared with it first.
+        known = node.requests, node.executions, node.answers
+        node.requests, node.executions, node.answers = [], [], []
+        _observed(log, node)
+        asked, ran, answers = node.requests, node.executions, node.answers
+        node.requests, node.executions, node.answers = known
+        if asked and node.requests:
             requests = requests or RequestIndex(node.requests)
-            for same, request in requests.same_requests(log.requests):
+            for same, request in requests.same_requests(asked):
                 same.absorb(request)
-        for request in log.requests:
+        for request in asked:
             if request.alive:
-                request.node = node
                 node.requests.append(request)
                 if requests is not None:
                     requests.add(request)
-        if log.executions:
+        if ran:
             shown = shown or _Shown(node)
-            shown.add(log.executions)
+            shown.add(ran)
         if node.from_log_only:
-            node.answers += log.answers
-        elif log.answers:
+            node.answers += answers
+        elif answers:
             # Log records repeat the answers of the span itself; of two for one call, only one may have the failure.
             if answered is None:
                 answered = {answer.call_id: answer.error is not None for answer in node.answers}
             new = [
                 one
-                for one in log.answers
+                for one in answers
                 if one.call_id is None
                 or one.call_id not in answered
                 or (one.error is not None and not answered[one.call_id])
@@ -343,7 +333,6 @@ class _Shown:
         new: list[Execution] = []
         absorbing: list[Execution] = []
         for execution in arriving:
-            execution.node = self._node
             same = self._by_id.get(execution.call_id) if execution.call_id is not None else None
             same = same or self._by_name.get(fold_name(execution.name))
             if same is None and not execution.name and len(self._by_name) == 1:

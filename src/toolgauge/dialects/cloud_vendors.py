@@ -260,47 +260,45 @@ class GoogleAdk(PlainDialect):
     marks = (_ADK,)
     scopes = (_ADK_SCOPE,)
     grounds = Grounds(keys=_KEYS, scopes=(_ADK_SCOPE,))
+    conversations = (_ADK_SESSION,)
 
     def claims(self, record: Record) -> bool:
         """Claim all records of its scope, and spans with its keys."""
         return record.scope.name == _ADK_SCOPE or super().claims(record)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span or log record."""
-        yield from conventions.own_conversation(record.attributes, (_ADK_SESSION,))
-        yield from conventions.conversation(record.attributes)
-        if isinstance(record, LogRecord):
-            # The per-message events hold Google's contents where others hold messages.
-            recorded = values.decoded_object(record.body)
-            content = recorded.get("content")
-            # A content has parts; the `content` of a message is text.
-            is_content = isinstance(content, dict) and isinstance(content.get("parts"), list)
-            if record.event_name not in conventions.MESSAGE_EVENTS or not is_content:
-                yield from self._conventions.read_log(record)
-            else:
-                messages = messages_of(provider_messages.given([content]), "user")
-                if record.event_name == conventions.CHOICE:
-                    yield from conventions.written(messages, values.as_str(record.attributes.get(conventions.AGENT)))
-                else:
-                    yield from conventions.received(messages)
+    def _read_log(self, record: LogRecord) -> Iterator[Observation]:
+        # The per-message events hold Google's contents where others hold messages.
+        recorded = values.decoded_object(record.body)
+        content = recorded.get("content")
+        # A content has parts; the `content` of a message is text.
+        is_content = isinstance(content, dict) and isinstance(content.get("parts"), list)
+        if record.event_name not in conventions.MESSAGE_EVENTS or not is_content:
+            yield from self._conventions.read_log(record)
         else:
-            operation = record.attributes.get(conventions.OPERATION)
-            is_request = record.name == _CALL_LLM or _ADK_REQUEST in record.attributes
-            if operation == conventions.EXECUTE:
-                yield from _adk_executed(record)
-            elif operation == _CALL_LLM or (operation is None and is_request):
-                config = values.as_object(values.decoded_object(record.attributes.get(_ADK_REQUEST)).get("config"))
-                instruction = config.get("system_instruction") or config.get("systemInstruction")
-                # A text, a content, or a list of parts.
-                yield from conventions.system(values.as_object(instruction).get("parts", instruction))
-                written = provider_messages.written(values.decoded_object(record.attributes.get(_ADK_RESPONSE)))
-                seen = messages_of([*written], "assistant")
-                call = conventions.model_call(record.attributes)
-                yield from map(_with_failure, self._model_call(call, self._given(record), seen, config.get("tools")))
-            elif operation is None and record.name.startswith(_AGENT_RUN):
-                yield AgentRun(agent=record.name[len(_AGENT_RUN) :].removesuffix("]") or None)
+            messages = messages_of(provider_messages.given([content]), "user")
+            if record.event_name == conventions.CHOICE:
+                yield from conventions.written(messages, values.as_str(record.attributes.get(conventions.AGENT)))
             else:
-                yield from self._conventions.read_span(record)
+                yield from conventions.received(messages)
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        operation = span.attributes.get(conventions.OPERATION)
+        is_request = span.name == _CALL_LLM or _ADK_REQUEST in span.attributes
+        if operation == conventions.EXECUTE:
+            yield from _adk_executed(span)
+        elif operation == _CALL_LLM or (operation is None and is_request):
+            config = values.as_object(values.decoded_object(span.attributes.get(_ADK_REQUEST)).get("config"))
+            instruction = config.get("system_instruction") or config.get("systemInstruction")
+            # A text, a content, or a list of parts.
+            yield from conventions.system(values.as_object(instruction).get("parts", instruction))
+            written = provider_messages.written(values.decoded_object(span.attributes.get(_ADK_RESPONSE)))
+            seen = messages_of([*written], "assistant")
+            call = conventions.model_call(span.attributes)
+            yield from map(_with_failure, self._model_call(call, self._given(span), seen, config.get("tools")))
+        elif operation is None and span.name.startswith(_AGENT_RUN):
+            yield AgentRun(agent=span.name[len(_AGENT_RUN) :].removesuffix("]") or None)
+        else:
+            yield from self._conventions.read_span(span)
 
     def _given(self, span: Span) -> list[Message] | None:
         request = span.attributes.get(_ADK_REQUEST)

@@ -321,10 +321,7 @@ class GeminiCli(PlainDialect):
         operation = attributes.get(conventions.OPERATION)
         if operation == _MODEL:
             yield conventions.model_call(attributes, values.as_str(attributes.get(conventions.AGENT)))
-            yield from conventions.system(attributes.get(conventions.SYSTEM))
-            yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
-            yield from conventions.written_text(read_messages(attributes.get(conventions.OUTPUT), "assistant"))
-            yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS))
+            yield from self._conventions.texts(attributes)
         elif operation == _BATCH:
             # The calls of one batch: as completed, or as they were scheduled where nothing else is recorded.
             agent = values.as_str(attributes.get(conventions.AGENT))

@@ -65,37 +65,35 @@ class OpenLit(PlainDialect):
             record.scope.name.startswith(_OPENLIT_SCOPE) or record.attributes.get(SDK) == _OPENLIT_SCOPE
         )
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span or log record."""
-        if isinstance(record, LogRecord):
-            yield from _requested(self._conventions.read(record))
-            return
-        yield from conventions.conversation(record.attributes)
-        operation = values.as_str(record.attributes.get(conventions.OPERATION))
+    def _read_log(self, record: LogRecord) -> Iterable[Observation]:
+        return _requested(self._conventions.read_log(record))
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        operation = values.as_str(span.attributes.get(conventions.OPERATION))
         if operation == conventions.EXECUTE:
-            if call := _executed(record):
+            if call := _executed(span):
                 yield langchain.as_requested(call)
-        elif operation == _WORKFLOW or (operation is None and record.name.startswith(_WORKFLOW)):
-            named = values.as_str(record.attributes.get(WORKFLOW)) or record.name.removeprefix(_WORKFLOW).strip()
+        elif operation == _WORKFLOW or (operation is None and span.name.startswith(_WORKFLOW)):
+            named = values.as_str(span.attributes.get(WORKFLOW)) or span.name.removeprefix(_WORKFLOW).strip()
             # The graph's name is the agent's where no other span names one.
             yield AgentRun(agent=None if not named or named.startswith(_UNNAMED) else named)
         elif operation == conventions.INVOKE:
             # The graph itself is the agent, not one of its nodes, whose id is its name.
-            agent = record.attributes.get(conventions.AGENT)
-            is_node = record.scope.name.startswith(_GRAPH_SCOPE) and agent == record.attributes.get(AGENT_ID)
-            for seen in self._conventions.read_span(record):
+            agent = span.attributes.get(conventions.AGENT)
+            is_node = span.scope.name.startswith(_GRAPH_SCOPE) and agent == span.attributes.get(AGENT_ID)
+            for seen in self._conventions.read_span(span):
                 if not (is_node and isinstance(seen, AgentRun)):
                     yield seen
             if not is_node:
-                yield from _history(record.attributes.get(WORKFLOW_OUTPUT))
+                yield from _history(span.attributes.get(WORKFLOW_OUTPUT))
         elif operation in conventions.MODEL_OPERATIONS:
-            yield from _requested(self._conventions.read_span(record))
+            yield from _requested(self._conventions.read_span(span))
             # Where messages are not captured, the names and ids of requested calls are lists in one text.
-            named, ids = record.attributes.get(conventions.TOOL_NAME), record.attributes.get(conventions.CALL_ID)
-            if conventions.OUTPUT not in record.attributes and isinstance(named, str) and named:
+            named, ids = span.attributes.get(conventions.TOOL_NAME), span.attributes.get(conventions.CALL_ID)
+            if conventions.OUTPUT not in span.attributes and isinstance(named, str) and named:
                 called = named.split(_LIST)
                 found = ids.split(_LIST) if isinstance(ids, str) else []
-                recorded = record.attributes.get(conventions.ARGUMENTS) if len(called) == 1 else None
+                recorded = span.attributes.get(conventions.ARGUMENTS) if len(called) == 1 else None
                 for position, name in enumerate(called):
                     yield CallRequested(
                         position=position,
@@ -104,7 +102,7 @@ class OpenLit(PlainDialect):
                         arguments=values.arguments(recorded),
                     )
         else:
-            yield from self._conventions.read_span(record)
+            yield from self._conventions.read_span(span)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -291,6 +289,8 @@ class GenAI(PlainDialect):
             return True
         return record.name.startswith(conventions.EXECUTE + " ") or is_raw(record)
 
-    def read(self, record: Record) -> list[Observation]:
-        """Read one span or log record."""
-        return self._conventions.read(record)
+    def _read(self, span: Span) -> Iterable[Observation]:
+        return self._conventions.read_span(span)
+
+    def _read_log(self, record: LogRecord) -> Iterable[Observation]:
+        return self._conventions.read_log(record)

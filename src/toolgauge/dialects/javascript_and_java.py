@@ -163,6 +163,7 @@ class Vercel(PlainDialect):
     marks = ("ai.",)
     prefixes = (_VERCEL_METADATA, _CONTEXT)
     grounds = Grounds(keys=(_VERCEL_OPERATION, _TOOL_NAME), scopes=(_VERCEL_SCOPE,))
+    conversations = _VERCEL_CONVERSATIONS
 
     def claims(self, record: Record) -> bool:
         """Claim spans with an operation of the SDK, and spans of any form with its context."""
@@ -178,7 +179,6 @@ class Vercel(PlainDialect):
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        yield from conventions.own_conversation(attributes, _VERCEL_CONVERSATIONS)
         named = (values.as_str(attributes.get(key)) for key in (_VERCEL_OPERATION, _NAME_AND_FUNCTION))
         operation = (next(filter(None, named), None) or span.name).partition(" ")[0]
         agent = values.as_str(attributes.get(_FUNCTION))

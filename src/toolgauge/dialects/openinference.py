@@ -153,7 +153,9 @@ def _openinference_tool(
     keys = _CALL_ID_KEYS[1:] if is_uipath else _CALL_ID_KEYS
     ids = [found for key in keys if isinstance(found := attributes.get(key), str) and found not in ("", _NO_ID)]
     if source == "crewai":
-        named = spans.called_name(named, attributes.get(DESCRIPTION))
+        # The span shows the tool by its title.
+        described = spans.DESCRIBED_NAME.match(values.as_str(attributes.get(DESCRIPTION)) or "")
+        named = described[1] if described else spans.model_name(named) if " " in named else named
     agent = langchain.agent_name(metadata) if source == "langchain" else None
     call = answer.of(named, call_arguments(span, source), ids[0] if ids else None, agent=agent)
     if is_uipath:

@@ -2,7 +2,7 @@
 
 import re
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -325,25 +325,23 @@ class PydanticAI(PlainDialect):
             return record.name in (_AGENT_SPAN, _TOOL_SPAN)
         return _OFFER in attributes and conventions.DEFINITIONS not in attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        attributes = record.attributes
-        yield from conventions.conversation(attributes)
-        if not isinstance(record, Span):
-            yield from map(_with_refusal, self._conventions.read_log(record))
-            return
+    def _read_log(self, record: LogRecord) -> Iterable[Observation]:
+        return map(_with_refusal, self._conventions.read_log(record))
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         operation = attributes.get(conventions.OPERATION)
-        if operation == conventions.EXECUTE or (operation is None and record.name == _TOOL_SPAN):
-            call = _PYDANTIC_TOOL.read(record, agent=values.as_str(attributes.get(conventions.AGENT)))
+        if operation == conventions.EXECUTE or (operation is None and span.name == _TOOL_SPAN):
+            call = _PYDANTIC_TOOL.read(span, agent=values.as_str(attributes.get(conventions.AGENT)))
             if call is not None:
                 is_deferred = values.as_str(attributes.get(_DEFERRAL)) is not None
                 yield replace(call, error=CallError(kind=PAUSED, message="")) if is_deferred else call
-        elif operation is None and record.name == _AGENT_SPAN:
+        elif operation is None and span.name == _AGENT_SPAN:
             yield AgentRun(
                 agent=values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(_PYDANTIC_AGENT))
             )
         else:
-            yield from self._conventions.read_span(record)
+            yield from self._conventions.read_span(span)
             if operation in conventions.MODEL_OPERATIONS:
                 # Its own keys, where a model's span lacks the conventions' keys.
                 if conventions.DEFINITIONS not in attributes:

@@ -40,6 +40,7 @@ _SHORTEST = 1000
 _MOST_CHARACTERS, _MOST_OF_ONE = 4 << 20, 1 << 20
 _JSON_SPACES = " \t\n\r"
 
+_OWNERS = (conventions.CONVERSATION, conventions.SESSION)
 LITELLM_SCOPE = "litellm"
 _RAW_SPAN = "raw_gen_ai_request"
 
@@ -64,16 +65,9 @@ class ConventionsReader:
         self._definitions = DefinitionReader()
         self._histories = HistoryReader()
 
-    def read(self, record: Record) -> list[Observation]:
-        """Read one span or log record."""
-        recorded = conventions.conversation(record.attributes)
-        whose = recorded[0].conversation_id if recorded else None
-        found = self.read_log(record, whose) if isinstance(record, LogRecord) else self.read_span(record, whose)
-        return [*recorded, *found]
-
-    def read_span(self, span: Span, whose: str | None = None) -> Sequence[Observation]:
+    def read_span(self, span: Span) -> Sequence[Observation]:
         """Read a span, all but its conversation id."""
-        attributes, whose = span.attributes, whose or span.ref.trace_id
+        attributes = span.attributes
         operation = values.as_str(attributes.get(conventions.OPERATION))
         method = attributes.get(conventions.MCP_METHOD)
         is_known = operation in conventions.MODEL_OPERATIONS
@@ -91,7 +85,7 @@ class ConventionsReader:
             return () if call is None else (call,)
         if operation == conventions.INVOKE:
             run = AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
-            return [run, *self._seen_by_agent(attributes)]
+            return [run, *self.texts(attributes)]
         if is_raw(span):
             key = _raw_key(attributes, _TOOLS)
             return [*self.offered(None if key is None else attributes.get(key)), *raw_request(span)]
@@ -104,6 +98,7 @@ class ConventionsReader:
             or conventions.repeats_models(operation or span.name)
         ):
             return ()
+        whose = values.identifier(values.first(attributes, _OWNERS)) or span.ref.trace_id
         seen = self.model_call(attributes, whose, may_repeat=not is_known)
         seen += flat_calls(attributes)
         # Events are skipped where the span's own attributes have the content.
@@ -112,7 +107,7 @@ class ConventionsReader:
                 seen += self._model_event(event, attributes, whose)
         return seen
 
-    def read_log(self, record: LogRecord, whose: str | None = None) -> Iterable[Observation]:
+    def read_log(self, record: LogRecord) -> Iterable[Observation]:
         """Read a log record, all but its conversation id."""
         attributes = record.attributes
         if record.event_name != conventions.DETAILS:
@@ -120,7 +115,8 @@ class ConventionsReader:
             agent = values.as_str(attributes.get(conventions.AGENT))
             return conventions.message_event(record.event_name, body, agent)
         if attributes.get(conventions.OPERATION) == conventions.INVOKE:
-            return self._seen_by_agent(attributes)
+            return self.texts(attributes)
+        whose = values.identifier(values.first(attributes, _OWNERS))
         return self.model_call(attributes, whose or (None if record.ref is None else record.ref.trace_id))
 
     def history(self, span: Span) -> Iterator[CallRequested | MessageSeen]:
@@ -178,8 +174,8 @@ class ConventionsReader:
             seen += conventions.written(read_messages(written, "assistant"), agent)
         return seen
 
-    def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
-        """Read an agent's messages for their text: the calls among them repeat its models'."""
+    def texts(self, attributes: Mapping[str, Value]) -> list[Observation]:
+        """Read messages for their text, and the offer: the calls among an agent's messages repeat its models'."""
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
         seen += conventions.system(attributes.get(conventions.SYSTEM))
         received = attributes.get(conventions.INPUT)

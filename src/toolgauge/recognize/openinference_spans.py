@@ -197,7 +197,7 @@ _CHAINED = ("llama_index", "haystack", "dspy")
 # A repr costs many times as much as JSON to read; this much of one conversation is read at most.
 _MAX_REPRS = 250_000
 
-_DESCRIBED_NAME = re.compile(r"Tool Name: ([^\n]{1,256})\n")
+DESCRIBED_NAME = re.compile(r"Tool Name: ([^\n]{1,256})\n")
 _TOOL_REPR = re.compile(r"name='([^'\\]{1,256})' ")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _QUOTES = re.compile(r"['\"]")
@@ -299,14 +299,6 @@ def _chat_messages(value: Value) -> list[Message]:
             # One message that cannot be read says nothing about the others.
             found.append(values.from_repr(text))
     return haystack_messages(found)
-
-
-def called_name(title: str, description: Value) -> str:
-    """Return the name by which a model calls the tool that a span shows by its title."""
-    recorded = _DESCRIBED_NAME.match(description) if isinstance(description, str) else None
-    if recorded is not None:
-        return recorded[1]
-    return model_name(title) if " " in title else title
 
 
 def model_name(title: str) -> str:

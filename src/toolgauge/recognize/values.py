@@ -63,7 +63,7 @@ def content(value: Value) -> Content:
         return NOT_RECORDED
     if isinstance(value, (bytes, bytearray)):
         return parse_text(value.decode("utf-8", "replace"))
-    read = _plain(value, MAX_DEPTH + 1)
+    read = plain(value, MAX_DEPTH + 1)
     return Unparsed(dump(plain(value))) if values_within(read, MAX_DEPTH) is None else Recorded(read)
 
 
@@ -218,9 +218,21 @@ def text_of(value: Json | Content) -> str:
     return found if isinstance(found, str) else ""
 
 
-def plain(value: Value) -> Json:
-    """Turn an attribute's value into JSON; anything nested deeper than `MAX_DEPTH` becomes the text `...`."""
-    return _plain(value, MAX_DEPTH)
+def plain(value: Value, room: int = MAX_DEPTH) -> Json:
+    """Turn an attribute's value into JSON; anything nested deeper than `room` becomes the text `...`."""
+    match value:
+        case str():
+            return clean(value)
+        case None | bool() | int():
+            return value
+        case float():
+            return finite(value)
+        case bytes() | bytearray():
+            return value.decode("utf-8", "replace")
+        case Mapping():
+            return {clean(key): plain(item, room - 1) for key, item in value.items()} if room else "..."
+        case Sequence():
+            return [plain(item, room - 1) for item in value] if room else "..."
 
 
 def dump(value: Json) -> str:
@@ -276,7 +288,7 @@ def _parse_slowly(text: str) -> Json:
         return parse_literal(text)
     if values_within(value, MAX_DEPTH) is None:
         raise RecursionError
-    return _plain(value, MAX_DEPTH) if "\\u" in text else value
+    return plain(value) if "\\u" in text else value
 
 
 def _unreadable(text: str, stripped: str) -> Content:
@@ -287,22 +299,6 @@ def _unreadable(text: str, stripped: str) -> Content:
     if masks.was_cut(text):
         return Unparsed(text, "truncated")
     return Unparsed(text)
-
-
-def _plain(value: Value, room: int) -> Json:
-    match value:
-        case str():
-            return clean(value)
-        case None | bool() | int():
-            return value
-        case float():
-            return finite(value)
-        case bytes() | bytearray():
-            return value.decode("utf-8", "replace")
-        case Mapping():
-            return {clean(key): _plain(item, room - 1) for key, item in value.items()} if room else "..."
-        case Sequence():
-            return [_plain(item, room - 1) for item in value] if room else "..."
 
 
 def as_object(value: Json) -> JsonObject:

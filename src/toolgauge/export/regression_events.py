@@ -28,7 +28,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.records import ENVIRONMENT, VERSION
-from toolgauge.model.regressions import Cause, Change, Regression, Stream, ToolDefinitionChange
+from toolgauge.model.regressions import BEHAVIOUR, Cause, Change, Regression, Stream, ToolDefinitionChange
 from toolgauge.otlp.encode import RequestWriter, field, fit_text, fit_time, raw_id, tag
 from toolgauge.selfmetrics import STREAM_LABELS, WatchMetrics
 from toolgauge.settings import MINUTE, SECOND
@@ -259,28 +259,36 @@ def regression_json(regression: Regression, trace_url: str | None) -> JsonObject
 def sentence(regression: Regression) -> str:
     """Write a regression so that a person understands it without anything else. Times are UTC."""
     stream = stream_name(regression.stream)
+    is_behaviour = regression.stream.criterion in BEHAVIOUR
+    is_back = regression.phase == "ended" and not regression.acknowledged
     # Write both means with as many decimals as it takes to see the difference.
     difference = abs(regression.baseline - regression.current)
     decimals = next(
-        (count for count in range(_MIN_DECIMALS, _MAX_DECIMALS) if difference >= 2 * 10**-count), _MAX_DECIMALS
+        (count for count in range(_MIN_DECIMALS, _MAX_DECIMALS) if is_back or difference >= 2 * 10**-count),
+        _MAX_DECIMALS,
     )
-    baseline, current = f"{regression.baseline:.{decimals}f}", f"{regression.current:.{decimals}f}"
+    baseline, current = (
+        f"{100 * mean:.{decimals - _MIN_DECIMALS}f} %" if is_behaviour else f"{mean:.{decimals}f}"
+        for mean in (regression.baseline, regression.current)
+    )
     if regression.acknowledged:
         return (
             f"{stream} is at {current} and no longer compared with {baseline}: accepted, or its criterion has changed"
         )
-    if regression.phase == "ended":
+    if is_back:
         minutes = max(regression.at_ns - regression.onset_ns, 0) // MINUTE
         days, hours = minutes // (24 * 60), minutes // 60
         lasted = f"{minutes} min" if minutes else "less than a minute"
         if hours:
             lasted = f"{hours} h {minutes % 60} min" if hours < 48 else f"{days} days"
-        return f"{stream} is back at {regression.current:.{_MIN_DECIMALS}f} after {lasted}, {_conversations(regression.observations)}"
+        return f"{stream} is back at {current} after {lasted}, {_conversations(regression.observations)}"
     change = _version(regression)
     named = None if change is None else change.after
     version = "" if named is None else f" with version {named if _PLAIN_VERSION.fullmatch(named) else quoted(named)}"
     moved = f"fell from {baseline} to {current}"
-    if regression.phase == "updated":
+    if is_behaviour:
+        moved, version = f"in {current} of conversations{version}, {baseline} before", ""
+    elif regression.phase == "updated":
         moved = f"is still at {current} instead of {baseline}"
     since = _clock(regression.onset_ns, regression.at_ns)
     return f"{stream} {moved}{version}, {_conversations(regression.observations)}, since {since}"
@@ -366,7 +374,11 @@ def stream_name(stream: Stream) -> str:
         of = f"of {whose}agent {quoted(stream.agent)}"
     elif stream.service:
         of = f"of {whose}service {quoted(stream.service)}"
-    return f"{quoted(stream.criterion)} {of}".rstrip()
+    named = quoted(stream.criterion)
+    if stream.criterion in BEHAVIOUR:
+        named = BEHAVIOUR[stream.criterion].format(tool=quoted(stream.tool or ""), revision=quoted(stream.revision))
+        of = "" if stream.tool else of
+    return f"{named} {of}".rstrip()
 
 
 def quoted(name: str) -> str:

@@ -59,7 +59,8 @@ def test_a_release_that_skips_a_lookup_in_every_third_refund_is_told_within_60_c
 def test_steady_mixes_that_follow_the_hours_of_the_day_keep_the_promise(seeds: range) -> None:
     alarms = [alarms_of(Mix.drawn(Random(seed), 100), seed, 2) for seed in seeds]  # noqa: S311 repeatable
     assert sum(map(len, alarms)) <= 2 * len(seeds)
-    assert not [one for each in alarms for one in each if one.stream.criterion in BEHAVIOUR]
+    # Users want other tools by night: without a baseline for each part of the day, these would alarm every day.
+    assert not [one for each in alarms for one in each if one.stream.criterion in (USED, UNUSED, CALLS)]
 
 
 def test_what_is_usual_is_learned_first_and_said() -> None:

@@ -259,35 +259,30 @@ def regression_json(regression: Regression, trace_url: str | None) -> JsonObject
 def sentence(regression: Regression) -> str:
     """Write a regression so that a person understands it without anything else. Times are UTC."""
     stream = stream_name(regression.stream)
-    is_behaviour = regression.stream.criterion in BEHAVIOUR
-    is_back = regression.phase == "ended" and not regression.acknowledged
     # Write both means with as many decimals as it takes to see the difference.
     difference = abs(regression.baseline - regression.current)
     decimals = next(
-        (count for count in range(_MIN_DECIMALS, _MAX_DECIMALS) if is_back or difference >= 2 * 10**-count),
-        _MAX_DECIMALS,
+        (count for count in range(_MIN_DECIMALS, _MAX_DECIMALS) if difference >= 2 * 10**-count), _MAX_DECIMALS
     )
-    baseline, current = (
-        f"{100 * mean:.{decimals - _MIN_DECIMALS}f} %" if is_behaviour else f"{mean:.{decimals}f}"
-        for mean in (regression.baseline, regression.current)
-    )
+    baseline, current = f"{regression.baseline:.{decimals}f}", f"{regression.current:.{decimals}f}"
     if regression.acknowledged:
         return (
             f"{stream} is at {current} and no longer compared with {baseline}: accepted, or its criterion has changed"
         )
-    if is_back:
+    if regression.phase == "ended":
         minutes = max(regression.at_ns - regression.onset_ns, 0) // MINUTE
         days, hours = minutes // (24 * 60), minutes // 60
         lasted = f"{minutes} min" if minutes else "less than a minute"
         if hours:
             lasted = f"{hours} h {minutes % 60} min" if hours < 48 else f"{days} days"
-        return f"{stream} is back at {current} after {lasted}, {_conversations(regression.observations)}"
+        return f"{stream} is back at {regression.current:.{_MIN_DECIMALS}f} after {lasted}, {_conversations(regression.observations)}"
     change = _version(regression)
     named = None if change is None else change.after
     version = "" if named is None else f" with version {named if _PLAIN_VERSION.fullmatch(named) else quoted(named)}"
     moved = f"fell from {baseline} to {current}"
-    if is_behaviour:
-        moved, version = f"in {current} of conversations{version}, {baseline} before", ""
+    if regression.stream.criterion in BEHAVIOUR:
+        now, before = (f"{100 * mean:.{decimals - 2}f} %" for mean in (regression.current, regression.baseline))
+        moved, version = f"in {now} of conversations{version}, {before} before", ""
     elif regression.phase == "updated":
         moved = f"is still at {current} instead of {baseline}"
     since = _clock(regression.onset_ns, regression.at_ns)
@@ -369,16 +364,13 @@ def stream_name(stream: Stream) -> str:
     whose = "all tools of " if stream.level == "call" else ""
     of = "of all tools" if whose else ""
     if stream.tool:
-        of = f"of {quoted(stream.tool)}"
+        of = "" if stream.criterion in BEHAVIOUR else f"of {quoted(stream.tool)}"
     elif stream.agent:
         of = f"of {whose}agent {quoted(stream.agent)}"
     elif stream.service:
         of = f"of {whose}service {quoted(stream.service)}"
-    named = quoted(stream.criterion)
-    if stream.criterion in BEHAVIOUR:
-        named = BEHAVIOUR[stream.criterion].format(tool=quoted(stream.tool or ""), revision=quoted(stream.revision))
-        of = "" if stream.tool else of
-    return f"{named} {of}".rstrip()
+    names = {name: quoted(getattr(stream, name) or "") for name in ("criterion", "tool", "revision")}
+    return f"{BEHAVIOUR.get(stream.criterion, '{criterion}').format(**names)} {of}".rstrip()
 
 
 def quoted(name: str) -> str:

@@ -29,7 +29,7 @@ def test_an_alarm_names_the_model_that_changed() -> None:
 
 
 def test_an_agent_that_stops_calling_tools_is_noticed_by_one_stream() -> None:
-    walk = Walk("watch.baseline_min=50")
+    walk = Walk("watch.baseline_min=50", "watch.behaviour=off")
     made = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "large"}
     for number in range(1, 201):
         trace = f"t{number}"

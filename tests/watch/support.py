@@ -22,7 +22,7 @@ START = 1_700_000_000 * SECOND
 
 
 def settings(**fields: object) -> WatchSettings:
-    return WatchSettings.model_validate({"baseline_min": 50, **fields})
+    return WatchSettings.model_validate({"baseline_min": 50, "behaviour": "off", **fields})
 
 
 def watch_metrics() -> WatchMetrics:

@@ -5,6 +5,7 @@ import re
 from msgspec.structs import replace
 
 from tests.export.scorecards import trajectory
+from tests.watch.behaviour_simulation import conversation
 from tests.watch.support import SECOND, START, Traffic, result, scorecard, scored, watcher
 from tests.web.streams import Parsed, page, shown, worse_release
 from toolgauge.model.outcomes import Scorecard
@@ -160,3 +161,16 @@ async def test_long_histories_offer_ranges_and_begin_with_the_one_of_the_alarm()
     assert [each.get("aria-current") for each in ranges] == [None, None, "true", None]
     whole = await one(over, STREAM, range="all")
     assert whole.count("circle", class_="point") > found.count("circle", class_="point")
+
+
+async def test_a_stream_of_behaviour_says_in_words_what_its_score_is() -> None:
+    watching = watcher(None, behaviour=["before"])
+    for number in range(80):
+        tools = ["find_order", "<b>refund"] if number < 60 else ["<b>refund"]
+        watching.add(conversation(number, START + number * SECOND, tools, [1.0] * len(tools)), START + number * SECOND)
+    stream = next(each.stream for each in watching.statuses() if each.stream.criterion == "behaviour.before")
+    found = await one(shown(watching), stream)
+    assert "The score of a conversation is 1 with find_order before" in found.words
+    assert "of conversations, 100 % before" in found.words
+    assert found.count("a", href="/trajectories?service=support&agent=orders") == 1
+    assert "find_order before <b>refund" in (await overview(shown(watching))).words

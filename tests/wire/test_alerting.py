@@ -158,7 +158,8 @@ def watching(toolgauge: Toolgauge, alertmanager: Alertmanager, folder: Path) -> 
 def test_a_release_that_is_worse_is_notified_and_cleared_after_it_is_rolled_back(monitored: Monitored):
     agent, webhook = Agent(monitored.toolgauge), monitored.webhook
     agent.works(200, version="1.0", fails_every=40)
-    baseline = 'toolgauge_regression_observations{gen_ai_tool_name="find_order"} >= 40'
+    name = 'gen_ai_evaluation_name="default.tool_success"'
+    baseline = f'toolgauge_regression_observations{{gen_ai_tool_name="find_order", {name}}} >= 40'
     until(lambda: monitored.prometheus.value(baseline), "the stream to be watched")
     assert webhook.notifications == []
 

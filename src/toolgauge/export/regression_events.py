@@ -28,7 +28,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.records import ENVIRONMENT, VERSION
-from toolgauge.model.regressions import Cause, Change, Regression, Stream, ToolDefinitionChange
+from toolgauge.model.regressions import BEHAVIOUR, Cause, Change, Regression, Stream, ToolDefinitionChange
 from toolgauge.otlp.encode import RequestWriter, field, fit_text, fit_time, raw_id, tag
 from toolgauge.selfmetrics import STREAM_LABELS, WatchMetrics
 from toolgauge.settings import MINUTE, SECOND
@@ -280,7 +280,10 @@ def sentence(regression: Regression) -> str:
     named = None if change is None else change.after
     version = "" if named is None else f" with version {named if _PLAIN_VERSION.fullmatch(named) else quoted(named)}"
     moved = f"fell from {baseline} to {current}"
-    if regression.phase == "updated":
+    if regression.stream.criterion in BEHAVIOUR:
+        now, before = (f"{100 * mean:.{decimals - 2}f} %" for mean in (regression.current, regression.baseline))
+        moved, version = f"in {now} of conversations{version}, {before} before", ""
+    elif regression.phase == "updated":
         moved = f"is still at {current} instead of {baseline}"
     since = _clock(regression.onset_ns, regression.at_ns)
     return f"{stream} {moved}{version}, {_conversations(regression.observations)}, since {since}"
@@ -361,12 +364,13 @@ def stream_name(stream: Stream) -> str:
     whose = "all tools of " if stream.level == "call" else ""
     of = "of all tools" if whose else ""
     if stream.tool:
-        of = f"of {quoted(stream.tool)}"
+        of = "" if stream.criterion in BEHAVIOUR else f"of {quoted(stream.tool)}"
     elif stream.agent:
         of = f"of {whose}agent {quoted(stream.agent)}"
     elif stream.service:
         of = f"of {whose}service {quoted(stream.service)}"
-    return f"{quoted(stream.criterion)} {of}".rstrip()
+    names = {name: quoted(getattr(stream, name) or "") for name in ("criterion", "tool", "revision")}
+    return f"{BEHAVIOUR.get(stream.criterion, '{criterion}').format(**names)} {of}".rstrip()
 
 
 def quoted(name: str) -> str:

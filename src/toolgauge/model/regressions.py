@@ -1,5 +1,6 @@
 """Streams of scores and the state of the detectors on them, and changes of tool definitions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -12,7 +13,7 @@ StreamState: TypeAlias = Literal["learning", "watching", "alarm", "recovered"]
 
 
 class Stream(Struct, frozen=True, kw_only=True, gc=False):
-    """Scores watched together, across versions; `None` if not recorded. `tool` is `None` at level `trajectory` and for all tools together."""
+    """Scores watched together, across versions; `None` if not recorded. `tool` is `None` for all tools together, and for whole runs."""
 
     service: str | None
     environment: str | None
@@ -21,6 +22,18 @@ class Stream(Struct, frozen=True, kw_only=True, gc=False):
     criterion: str
     revision: str
     level: Level
+
+
+# Criteria of behaviour, at level `trajectory`: the share of conversations that use a tool or do not, that call the tool named by the
+# revision before it, or whose number of calls is in the range named by the revision. `USUAL` holds the place of streams to come.
+USED, UNUSED, BEFORE, CALLS, USUAL = (f"behaviour.{name}" for name in ("used", "unused", "before", "calls", "usual"))
+# In a sentence.
+BEHAVIOUR: Mapping[str, str] = {
+    USED: "{tool} used",
+    UNUSED: "{tool} not used",
+    BEFORE: "{revision} before {tool}",
+    CALLS: "{revision} calls",
+}
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):

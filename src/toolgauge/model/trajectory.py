@@ -12,7 +12,7 @@ from msgspec import Struct
 from toolgauge.model.content import Content, NotRecorded, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, EarlierValues, LeftOut
-from toolgauge.model.observations import CallError, CallKind, Ending, ToolDefinition
+from toolgauge.model.observations import UNKNOWN_TOOL, CallError, CallKind, Ending, ToolDefinition
 from toolgauge.model.records import SpanRef
 
 # `rejected` only on evidence that somebody refused the call: an error result, the producer's word, an answer that says so.
@@ -331,6 +331,20 @@ def recovered(trajectory: Trajectory) -> frozenset[int]:
     if not any(call.has_failed for call in trajectory.calls):
         return frozenset()
     return repaired_code(trajectory).union(made_good(trajectory.calls))
+
+
+def invented_tools(trajectory: Trajectory) -> frozenset[str]:
+    """Return the names of called tools that do not exist, as far as that was seen."""
+    if all(call.state == "executed" for call in trajectory.calls):
+        return frozenset()
+    offers = (trajectory.tools_offered or (), *(run.tools_offered or () for run in trajectory.runs))
+    offered = {tool.name for tools in offers for tool in tools}
+    known = offered.union([call.name for call in trajectory.calls if call.state not in ("rejected", "requested_only")])
+    return frozenset(
+        call.name
+        for call in trajectory.calls
+        if call.name not in known and (offered or (call.error is not None and call.error.kind == UNKNOWN_TOOL))
+    )
 
 
 def has_succeeded(call: ToolCall) -> bool:

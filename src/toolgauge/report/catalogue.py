@@ -18,11 +18,10 @@ from toolgauge.export.run_usage import CostSettings, Measure, RunOutcome, RunSum
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.names import stable_tool
-from toolgauge.model.observations import UNKNOWN_TOOL
 from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import ToolDefinitionChange
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import invented_tools
 from toolgauge.report.html import duration, moment
 from toolgauge.report.markdown import code
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
@@ -185,7 +184,7 @@ class Catalogue:
         with self._lock:
             usage = self._usages.read(scorecard)
             if usage is not None:
-                invented = _invented(trajectory)
+                invented = invented_tools(trajectory)
                 runs = agent_of(None)
                 runs.totals.add(usage)
                 for pair in made_with(trajectory).items():
@@ -232,20 +231,6 @@ class Catalogue:
         with self._lock:
             agents = tuple(_agent(whose, self._agents[whose]) for whose in sorted(self._agents))
             return CatalogueContent(agents=agents, left_out=self._agents.dropped)
-
-
-def _invented(trajectory: Trajectory) -> frozenset[str]:
-    """Return the names of called tools that do not exist, as far as that was seen."""
-    if all(call.state == "executed" for call in trajectory.calls):
-        return frozenset()
-    offers = (trajectory.tools_offered or (), *(run.tools_offered or () for run in trajectory.runs))
-    offered = {tool.name for tools in offers for tool in tools}
-    known = offered.union([call.name for call in trajectory.calls if call.state not in ("rejected", "requested_only")])
-    return frozenset(
-        call.name
-        for call in trajectory.calls
-        if call.name not in known and (offered or (call.error is not None and call.error.kind == UNKNOWN_TOOL))
-    )
 
 
 # The same few verdicts come all day long. Without it: a third of the time of `add`.

@@ -9,28 +9,36 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.metrics import MAX_LABEL, fit_label
+from toolgauge.model.names import stable_tool
 from toolgauge.model.outcomes import Level, Scorecard, Subject, Verdict
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Stream
+from toolgauge.model.trajectory import ClosedBecause, Trajectory, invented_tools
 from toolgauge.watch.fingerprint import fingerprint, joined
 from toolgauge.watch.offers import Offer, offers
 
 # Service, environment, agent, tool, criterion, revision, level: the fields of `Stream` in their order.
 StreamKey: TypeAlias = tuple[str | None, str | None, str | None, str | None, str, str, str]
 ConversationKey: TypeAlias = tuple[str, str]
+# Service, environment and agent.
+Whose: TypeAlias = tuple[str | None, str | None, str | None]
 
 # Of one conversation. Scores of further tools count for all tools of their agent only.
 _MOST_STREAMS = 200
 # So many different verdicts complete a conversation. Further ones of one trajectory count for their agent, and up to as many again.
 _MOST_VERDICTS = 1000
 _MAX_CONVERSATION_ID = 256
+# Tools of one trace. With more of them it is no evidence.
+_MOST_TOOLS = 32
+# A trace that closed for another reason is cut short.
+_WHOLE: frozenset[ClosedBecause] = frozenset(("run_ended", "idle", "open_idle", "parent_missing"))
 _MOST_KNOWN = 4096
 
 
@@ -42,9 +50,12 @@ class Scores(Struct, frozen=True, array_like=True, cache_hash=True, gc=False):
     agent: str | None
     tool: str | None
     values: tuple[tuple[str, str, str, float], ...]
+    # In place of scores: the tools that a trace called, in the order of their first calls, and where calls may be missing.
+    called: tuple[str, ...] | None = None
+    gap: Literal["", "before", "within"] = ""
 
 
-# How often each was seen, and the first trace that had it.
+# How often each was seen, or how many calls were made, and the first trace that had it.
 Seen: TypeAlias = dict[Scores, tuple[int, str]]
 
 
@@ -79,7 +90,10 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
         if each.values:
             scores[each] = scores.get(each, 0) + len(subjects)
     # The first scorecard of a trajectory counts its runs; that of its judges comes after it.
-    offered = [] if scorecard.by_judges else offers(trajectory)
+    offered: list[Offer] = []
+    if trajectory.scope == "trace" and not scorecard.by_judges:
+        offered = offers(trajectory)
+        scores |= _tools_called(trajectory, service, environment)
     if not scores and not offered:
         return None
     conversation: ConversationKey | None = None
@@ -89,6 +103,25 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
         conversation = _label(service) or "", conversation_id
     opened_ns = trajectory.opened_ns or scorecard.scored_at_ns
     return TrajectoryScores(conversation, fingerprint(trajectory), opened_ns, trajectory.trace_id, scores, offered)
+
+
+def _tools_called(trajectory: Trajectory, service: str | None, environment: str | None) -> dict[Scores, int]:
+    """Return the existing tools that a trace called, with its number of calls; nothing where it is not about an agent."""
+    if not trajectory.calls and not trajectory.tools_offered and not trajectory.has_agent_run:
+        return {}
+    invented = invented_tools(trajectory)
+    calls = [call.name for call in trajectory.calls if call.kind == "tool" and call.name not in invented]
+    names = [*dict.fromkeys([_label(stable_tool(name)[:MAX_LABEL]) or "" for name in dict.fromkeys(calls)])]
+    is_whole = trajectory.incomplete is None and not trajectory.hidden_turns and len(names) <= _MOST_TOOLS
+    gap: Literal["", "before", "within"] = ""
+    if trajectory.has_beginning is False and trajectory.conversation_id is not None:
+        # Unless its conversation has the earlier traces.
+        gap = "before"
+    if not is_whole or trajectory.closed_because not in _WHOLE:
+        gap = "within"
+    agent = trajectory.agents[0] if trajectory.agents else None
+    whose = _label(service), _label(environment), _label(agent and agent[:MAX_LABEL])
+    return {Scores(*whose, None, (), tuple(names[:_MOST_TOOLS]), gap): len(calls)}
 
 
 @lru_cache(maxsize=_MOST_KNOWN)
@@ -129,25 +162,41 @@ class Tally(Struct, gc=False):
     worst_trace: str
 
 
+class Called(Struct, gc=False):
+    """The tools that an agent called in one conversation, in the order of their first calls, and the number of all calls."""
+
+    tools: dict[str, None]
+    calls: int
+    trace_id: str
+    is_whole: bool
+
+
 class Conversation(Struct):
     """A conversation that is complete: its scores by stream, and the properties of its runs. `opened_ns` is wall-clock.
 
-    `left_out` counts scores without a place of their own.
+    `called` is by service, environment and agent; `left_out` counts scores without a place of their own.
     """
 
     opened_ns: int
     fingerprint: dict[str, str]
     tallies: dict[StreamKey, Tally]
     left_out: int
+    called: dict[Whose, Called]
 
 
 def complete(opened_ns: int, properties: dict[str, str], seen: Seen) -> Conversation:
     """Sort scores by stream: all tools of an agent are a stream as well, in which each tool has a baseline of its own."""
     tools: dict[StreamKey, Tally] = {}
     agents: dict[StreamKey, Tally] = {}
+    called: dict[Whose, Called] = {}
     left_out = 0
     for one, (times, trace_id) in seen.items():
         whose, tool = (one.service, one.environment, one.agent), one.tool
+        if one.called is not None:
+            known = called.setdefault(whose, Called({}, 0, trace_id, is_whole=not one.gap))
+            known.tools.update(dict.fromkeys(one.called))
+            known.calls += times
+            known.is_whole &= one.gap != "within"
         for criterion, revision, level, value in one.values:
             part = tool or ""
             if tool is not None and not _add(
@@ -155,7 +204,7 @@ def complete(opened_ns: int, properties: dict[str, str], seen: Seen) -> Conversa
             ):
                 part, left_out = "", left_out + times
             _add(agents, (*whose, None, criterion, revision, level), part, value, times, trace_id)
-    return Conversation(opened_ns, properties, tools | agents, left_out)
+    return Conversation(opened_ns, properties, tools | agents, left_out, called)
 
 
 def _add(tallies: dict[StreamKey, Tally], key: StreamKey, part: str, value: float, times: int, trace_id: str) -> bool:
@@ -323,5 +372,5 @@ class OpenConversations:
 
 
 def _size_bytes(one: Scores) -> int:
-    names = one.service, one.environment, one.agent, one.tool
+    names = one.service, one.environment, one.agent, one.tool, *(one.called or ())
     return _SCORES_BYTES + _SCORE_BYTES * len(one.values) + sum([sys.getsizeof(name) for name in names if name])

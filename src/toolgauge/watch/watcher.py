@@ -17,6 +17,8 @@ from msgspec.structs import astuple
 from toolgauge.model.metrics import Exemplar
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import (
+    UNUSED,
+    USED,
     Arm,
     Regression,
     Stream,
@@ -27,6 +29,7 @@ from toolgauge.model.regressions import (
 )
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import HOUR, MINUTE, SECOND
+from toolgauge.watch.behaviour import Behaviour
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.fingerprint import of_tool
 from toolgauge.watch.open_conversations import (
@@ -40,7 +43,7 @@ from toolgauge.watch.open_conversations import (
 )
 from toolgauge.watch.settings import WatchSettings
 from toolgauge.watch.stream import WatchedStream
-from toolgauge.watch.tool_contracts import AgentKey, ToolContracts
+from toolgauge.watch.tool_contracts import ToolContracts
 
 _WEEK_NS = 7 * 24 * HOUR
 # Each observation takes this part of the remaining budget: about so many observations share the income of their time.
@@ -127,6 +130,7 @@ class Watcher:
         self._shown_ns = 0
         self._ended: list[Regression] = []
         self._contracts = ToolContracts()
+        self._behaviour = Behaviour(settings)
         self.on_tool_changes: OnToolChanges = lambda _changes, _capped: None
         # The measure of each criterion by name and revision; `None` for any.
         self._criteria: Mapping[tuple[str, str], str] | None = None
@@ -163,9 +167,10 @@ class Watcher:
         tool_changes, capped = self._contracts.take()
         if tool_changes or capped:
             self.on_tool_changes(tool_changes, capped)
-        for whose in self._contracts.removed:
-            self._remove(_row(b"o", whose))
-        self._contracts.removed = {}
+        for kind, of in ((b"o", self._contracts), (b"u", self._behaviour)):
+            for whose in of.removed:
+                self._remove(_row(kind, whose))
+            of.removed.clear()
         if self._unshown and abs(now_ns - self._shown_ns) >= _SHOWN_EVERY:
             self._shown_ns = now_ns
             for key in self._unshown:
@@ -174,6 +179,8 @@ class Watcher:
         for key, conversation, is_cut in self._conversations.idle(now_ns):
             if is_cut:
                 self._metrics.observations_cut.add()
+                # Calls that are missing are still to come.
+                conversation.called.clear()
             self._changed_conversations.pop(key, None)
             self._remove(_row(b"v", key))
             regressions.extend(self._complete(conversation, now_ns))
@@ -188,19 +195,23 @@ class Watcher:
 
     def _complete(self, conversation: Conversation, now_ns: int) -> Iterator[Regression]:
         # Criterion and revision of a key are `key[4:6]`.
-        watched, criteria = conversation.tallies, self._criteria
+        watched, criteria, least = conversation.tallies, self._criteria, self._settings.baseline_min
         if conversation.left_out:
             self._metrics.streams_evicted.add(conversation.left_out)
         if criteria is not None:
             watched = {key: tally for key, tally in watched.items() if key[4:6] in criteria}
+        watched = watched | self._behaviour.observe(
+            conversation, least or least_baseline(self._budget.run_length), self._streams
+        )
         if not watched:
             return
         run_length = self._budget.spend(now_ns, len(watched), self._settings.false_alarms_per_week)
-        least = self._settings.baseline_min or least_baseline(run_length)
+        least = least or least_baseline(run_length)
         # By tool: several criteria judge the same.
         properties: dict[str | None, dict[str, str]] = {None: conversation.fingerprint}
         for key, tally in watched.items():
-            tool = key[_TOOL]
+            # What a call of the tool shows explains no conversation without it.
+            tool = "" if key[4] in (USED, UNUSED) else key[_TOOL]
             if tool is not None and tool not in properties:
                 properties[tool] = of_tool(conversation.fingerprint, tool)
             # Taken out and put back: the dict stays in the order of use.
@@ -209,6 +220,9 @@ class Watcher:
                 if len(self._streams) >= self._settings.max_streams:
                     self._evict()
                 detector = Detector(run_length, least, self._settings.baseline)
+                kept, of = self._behaviour.known.pop(key, (0, 0))
+                for number in range(of):
+                    detector.update(float(number >= of - kept))
                 stream = WatchedStream(key, detector, measure=(criteria or {}).get(key[4:6], ""))
             self._streams[key] = stream
             stream.detector.arl, stream.detector.needed = run_length, least
@@ -221,6 +235,10 @@ class Watcher:
                     self._metrics.alarms.add(1, stream.labels, worst)
                 self._show(stream)
                 yield regression
+        for key in self._behaviour.dropped:
+            if key in self._streams:
+                self._drop(key)
+        self._behaviour.dropped.clear()
 
     def _evict(self) -> None:
         # A stream in alarm stays while others can go: its alarm would never be seen to end.
@@ -292,6 +310,8 @@ class Watcher:
         for key, stream in [*self._streams.items()]:
             *_, criterion, _, _ = key
             revision = revisions.get((criterion, stream.measure)) if stream.measure else None
+            if self._behaviour.has(key):
+                continue
             if key[4:6] in criteria:
                 stream.measure = criteria[key[4:6]]
             elif revision is None:
@@ -313,6 +333,7 @@ class Watcher:
             rows[_row(b"v", key)] = msgspec.msgpack.encode(self._conversations[key])
         contracts = self._contracts
         rows.update((_row(b"o", whose), contracts.dump(whose)) for whose in contracts.changed)
+        rows.update((_row(b"u", whose), self._behaviour.dump(whose)) for whose in self._behaviour.changed)
         if rows:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
         removed = self._removed.difference(rows)
@@ -322,7 +343,7 @@ class Watcher:
 
     def forget_changes(self) -> None:
         """Forget the changes: they are being saved, or no state is kept."""
-        self._contracts.changed = {}
+        self._contracts.changed, self._behaviour.changed = {}, {}
         self._changed_streams, self._changed_conversations, self._removed = {}, {}, set()
 
     def restore(self, rows: Mapping[bytes, bytes]) -> int:
@@ -342,6 +363,8 @@ class Watcher:
                     streams.append(WatchedStream.load(saved))
                 elif row.startswith(b"o"):
                     self._contracts.restore(saved)
+                elif row.startswith(b"u"):
+                    self._behaviour.restore(saved)
                 elif row.startswith((b"t", b"d", b"c")):
                     # Definitions, which are learned again, and open conversations in a form that earlier releases wrote.
                     self._removed.add(row)
@@ -381,7 +404,7 @@ class Watcher:
             metrics.current.cells.pop(labels, None)
 
 
-def _row(kind: bytes, key: StreamKey | ConversationKey | AgentKey) -> bytes:
+def _row(kind: bytes, key: tuple[str | None, ...]) -> bytes:
     return kind + blake2b(msgspec.msgpack.encode(key), digest_size=16).digest()
 
 

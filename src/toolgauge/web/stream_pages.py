@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from msgspec import Meta
 from msgspec.structs import asdict, astuple
 
-from toolgauge.export.regression_events import cause_sentences, sentence, trace_links, valid_traces
-from toolgauge.model.regressions import Stream, StreamHistory, StreamState, StreamStatus
+from toolgauge.export.regression_events import cause_sentences, sentence, stream_name, trace_links, valid_traces
+from toolgauge.model.regressions import BEHAVIOUR, Stream, StreamHistory, StreamState, StreamStatus
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import Query, is_meant
 from toolgauge.settings import HOUR
@@ -125,9 +125,12 @@ def _one(shown: PageContent, running: Running, request: PageRequest) -> str | No
         cause = urlencode({"run_property": f"{change.property}{whose}={change.after}"})
     tools = "all tools" if stream.level == "call" else "whole runs"
     whose = f" of {stream.agent}" if stream.agent and not stream.tool else ""
+    habit = stream_name(stream) if stream.criterion in BEHAVIOUR else ""
     named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
-    # Trajectories of the stream, during an alarm only failed ones.
+    # Trajectories of the stream, during an alarm only failed ones; no trajectory fails by its behaviour.
     filters = {"outcome": None if alarm is None else "failed", **named}
+    if habit:
+        filters = {"service": stream.service, "agent": stream.agent}
     return shown.page(
         "stream.html",
         section="streams",
@@ -148,6 +151,7 @@ def _one(shown: PageContent, running: Running, request: PageRequest) -> str | No
         before=_links(shown, () if alarm is None else alarm.before),
         after=_links(shown, () if alarm is None else alarm.after),
         ack=ack_command(stream),
+        habit=habit,
         trajectories=urlencode({name: value for name, value in filters.items() if value}),
     )
 

@@ -45,7 +45,9 @@ def offices() -> tuple[list[Scorecard], list[Scorecard]]:
     faults = [*FAULTS * 8, *[""] * 110]
     scorer = Scorer(default_criteria(), BY_NAME)
     runs = office(1, faults)
-    return _split([Scorecard(trajectory=one, results=scorer.score(one), scored_at_ns=0) for one in runs], list(map(bool, faults)))
+    return _split(
+        [Scorecard(trajectory=one, results=scorer.score(one), scored_at_ns=0) for one in runs], list(map(bool, faults))
+    )
 
 
 def recorded(folder: Path, *domains: str) -> tuple[list[Scorecard], list[Scorecard]]:
@@ -64,7 +66,9 @@ def _split(cards: Sequence[Scorecard], is_bad: Sequence[bool]) -> tuple[list[Sco
     return [one for one, bad in marked if bad], [one for one, bad in marked if not bad]
 
 
-def figures(name: str, bad: Sequence[Scorecard], good: Sequence[Scorecard], others: bool = False, draws=DRAWS, verbose=False) -> None:
+def figures(
+    name: str, bad: Sequence[Scorecard], good: Sequence[Scorecard], others: bool = False, draws=DRAWS, verbose=False
+) -> None:
     """Print what is found and flagged among the runs left, over all draws."""
     rows: list[tuple[int, int, int, int, int, int]] = []
     seconds = 0.0
@@ -79,34 +83,59 @@ def figures(name: str, bad: Sequence[Scorecard], good: Sequence[Scorecard], othe
         seconds = max(seconds, time.process_time() - began)
         text = found.all_together.text
         nodes = parse_yaml(text, "", {}).items() if text else []
-        scorers = {node.child("name").value:Scorer([make_criterion(read_criterion(node))], BY_NAME) for node in nodes}
+        scorers = {node.child("name").value: Scorer([make_criterion(read_criterion(node))], BY_NAME) for node in nodes}
         row = []
-        per=[]
+        per = []
         for runs in left:
-            by = {name:[any(outcome_word(result.outcome) == "fail" for result in scorer.score(one.trajectory)) for one in runs] for name,scorer in scorers.items()}
-            per.append({n:sum(x) for n,x in by.items()})
+            by = {
+                name: [
+                    any(outcome_word(result.outcome) == "fail" for result in scorer.score(one.trajectory))
+                    for one in runs
+                ]
+                for name, scorer in scorers.items()
+            }
+            per.append({n: sum(x) for n, x in by.items()})
             by_rules = [any(by[n][i] for n in by) for i in range(len(runs))]
             by_default = [any(outcome_word(result.outcome) == "fail" for result in one.results) for one in runs]
             row += [sum(by_rules), sum(map(max, by_rules, by_default)), sum(by_default)]
-        e=found.all_together
-        rows.append((row[0], row[3], row[1], row[4], row[2], row[5], e.estimated_found[0]*len(left[0])/BAD,e.estimated_flagged[0]*len(left[1])/GOOD))
-        if verbose: print(seed, rows[-1], len(scorers), {n:(per[0][n],per[1][n]) for n in scorers})
+        e = found.all_together
+        rows.append(
+            (
+                row[0],
+                row[3],
+                row[1],
+                row[4],
+                row[2],
+                row[5],
+                e.estimated_found[0] * len(left[0]) / BAD,
+                e.estimated_flagged[0] * len(left[1]) / GOOD,
+            )
+        )
+        if verbose:
+            print(seed, rows[-1], len(scorers), {n: (per[0][n], per[1][n]) for n in scorers})
     of_bad, of_good = len(bad) - BAD, len(good) - GOOD
     print(f"{name}: {of_bad} bad and {of_good} good runs left, {draws} draws, at most {seconds:.1f} s each")
-    for what, place in (("chosen rules", 0), ("with default criteria", 2), ("default criteria", 4),("estimate",6)):
+    for what, place in (("chosen rules", 0), ("with default criteria", 2), ("default criteria", 4), ("estimate", 6)):
         bads, goods = sorted(row[place] for row in rows), sorted(row[place + 1] for row in rows)
-        print(f"  {what}: found median {median(bads):g}, worst quarter {bads[len(rows) // 4]:g}, mean {mean(bads):.1f};"
-              f" flagged median {median(goods):g}, worst quarter {goods[-1 - len(rows) // 4]:g}, mean {mean(goods):.1f}")
+        print(
+            f"  {what}: found median {median(bads):g}, worst quarter {bads[len(rows) // 4]:g}, mean {mean(bads):.1f};"
+            f" flagged median {median(goods):g}, worst quarter {goods[-1 - len(rows) // 4]:g}, mean {mean(goods):.1f}"
+        )
 
 
 def main() -> None:
     """Print the figures of all worlds."""
     v = "-v" in sys.argv
-    if "shop" in sys.argv: figures("shop", *shop(),verbose=v)
-    if "shopo" in sys.argv: figures("shop", *shop(),others=True,verbose=v)
-    if "office" in sys.argv: figures("office", *offices(),verbose=v)
-    if "officeo" in sys.argv: figures("office", *offices(),others=True,verbose=v)
-    if "tau" in sys.argv: figures("tau", *recorded(Path(sys.argv[-1])),verbose=v)
+    if "shop" in sys.argv:
+        figures("shop", *shop(), verbose=v)
+    if "shopo" in sys.argv:
+        figures("shop", *shop(), others=True, verbose=v)
+    if "office" in sys.argv:
+        figures("office", *offices(), verbose=v)
+    if "officeo" in sys.argv:
+        figures("office", *offices(), others=True, verbose=v)
+    if "tau" in sys.argv:
+        figures("tau", *recorded(Path(sys.argv[-1])), verbose=v)
 
 
 if __name__ == "__main__":

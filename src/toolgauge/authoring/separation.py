@@ -67,7 +67,7 @@ _KINDS: Mapping[str, tuple[int, str, str]] = {
     "with": (2, "`{0}` with `{1}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: {present: true}}}]"),
     "without": (2, "`{0}` without `{1}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: {present: false}}}]"),
     "value": (2, "`{1}` of `{0}` is `{2}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: [{2}]}}]"),
-    "argument": (2, "`{1}` of `{0}` is unlike that of good runs", _BY_SCHEMA),
+    "argument": (3, "`{1}` of `{0}` is unlike that of good runs", _BY_SCHEMA),
 }
 
 
@@ -392,7 +392,7 @@ class _Trials:
     def learned(self, bad: Sequence[_Run], good: Sequence[_Run]) -> list[_Rule]:
         """Return the rules that some bad runs break and no good one, the best first."""
         rules: list[_Rule] = []
-        for rule in islice(self._candidates(bad, good), _MAX_RULES):
+        for rule in (*islice(self._by_features(bad, good), _MAX_RULES), *islice(self._by_calls(bad, good), _MAX_RULES)):
             rule.found = frozenset(self.failing(rule, bad))
             if rule.found and not any(self._outcome(rule, run) for run in good):
                 rule.judged = frozenset(run for run in bad if self._outcome(rule, run) is not None)
@@ -401,7 +401,9 @@ class _Trials:
                 expected = len(self._others) * (len(rule.found) + 1) / (len(bad) + len(good) + 1)
                 if rule.kept and len(self.failing(rule, self._others)) <= expected + 2 * expected**0.5:
                     rules.append(rule)
-        return sorted(rules, key=lambda one: (one.luck(frozenset(bad)), one.rank, one.key))
+        # Of equals those about tools that change state come first.
+        writes, all_bad = self._kinds.writes, frozenset(bad)
+        return sorted(rules, key=lambda one: (one.luck(all_bad), one.rank, not writes(one.key[1]), one.key))
 
     def _rule(self, key: _Subject, *more: str) -> _Rule:
         """Write a rule as a criterion with a name of its own; `more` are limits and schemas."""
@@ -420,7 +422,7 @@ class _Trials:
         lines = (f"- name: {name}", "enforce: shadow", *self._common, *f"evaluator: {template}".split("\n"))
         return _Rule(key=key, rank=rank, sentence=sentence, name=name, text="\n  ".join(lines) + "\n")
 
-    def _candidates(self, bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
+    def _by_features(self, bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
         """Yield rules that good runs keep by their features, first those that most bad ones break."""
         found: list[tuple[int, _Rule]] = []
         for subject in dict.fromkeys(subject for run in bad for subject in run.always):
@@ -443,6 +445,9 @@ class _Trials:
                 written_limit = f"{outwards(limit, up=True):g}s" if subject[-1] == "duration" else f"{int(limit)}"
                 found.append((len(above), self._rule(subject, written_limit)))
         yield from (rule for _, rule in sorted(found, key=lambda one: (-one[0], one[1].rank, one[1].key)))
+
+    def _by_calls(self, bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
+        """Yield rules about the calls of tools that only an evaluator can tell apart: schemas and confirmations."""
         nodes: defaultdict[str, ArgumentNode] = defaultdict(ArgumentNode)
         for number, run in enumerate(good):
             for tool, arguments in run.arguments:

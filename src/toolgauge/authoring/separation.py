@@ -29,13 +29,14 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.terminal import printable
 from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.error_texts import error_in
+from toolgauge.score.origins.provenance import values_and_keys
 from toolgauge.score.recorded_values import result_parts, written
 from toolgauge.score.scorer import Scorer
 from toolgauge.score.selection import CUT_SHORT, has_taken_effect, readable_arguments, recorded_result
 from toolgauge.service.criteria_factory import make_criterion, make_evaluator
 
 _MAX_RUNS, _MAX_OTHERS, _MAX_FOLDS, _MAX_SHOWN, _MAX_RULES, _MAX_ALIKE = 60, 100, 20, 20, 100, 3
-_MAX_TOOLS, _MAX_CALLS, _MAX_VALUES, _MAX_TEXT, _LONGEST = 64, 1000, 500, 20_000, 200
+_MAX_TOOLS, _MAX_CALLS, _MAX_VALUES, _MAX_TEXT, _LONGEST = 64, 1000, 1000, 20_000, 200
 _KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
 # A rule is chosen unless so many bad and no good runs among those that break it are at least so often chance.
 _LUCK = 0.15
@@ -277,8 +278,8 @@ class _Trials:
         for run in (*marked, *others):
             for tool in run.trajectory.tools_offered or ():
                 if tool.name in called and tool.name not in self._definitions:
-                    text = f"{tool.description or ''} {json.dumps(tool.parameters, ensure_ascii=False)}"
-                    self._definitions[tool.name] = text[:_MAX_TEXT]
+                    words = map(written, values_and_keys([tool.description, tool.parameters]))
+                    self._definitions[tool.name] = " ".join(words)[:_MAX_TEXT]
         offered = self._definitions.keys()
         known = [
             one for one in called.most_common() if may_be_written(one[0], is_offered=one[0] in offered, runs=one[1])
@@ -378,8 +379,8 @@ class _Trials:
     def _outcome(self, rule: _Rule, run: _Run) -> bool | None:
         if rule.text not in run.outcomes:
             if rule.text not in self._scorers:
-                node = parse_yaml(rule.text, rule.name, {}).items()[0]
                 try:
+                    node = parse_yaml(rule.text, rule.name, {}).items()[0]
                     self._scorers[rule.text] = Scorer([make_criterion(read_criterion(node))], self._kinds)
                 except ConfigError:
                     # Limits and schemas can be larger than a criterion may be.
@@ -401,9 +402,12 @@ class _Trials:
                 expected = len(self._others) * (len(rule.found) + 1) / (len(bad) + len(good) + 1)
                 if rule.kept and len(self.failing(rule, self._others)) <= expected + 2 * expected**0.5:
                     rules.append(rule)
-        # Of equals those about tools that change state come first.
-        writes, all_bad = self._kinds.writes, frozenset(bad)
-        return sorted(rules, key=lambda one: (one.luck(all_bad), one.rank, not writes(one.key[1]), one.key))
+        return sorted(rules, key=lambda one: self._place(one, frozenset(bad)))
+
+    def _place(self, rule: _Rule, bad: frozenset[_Run]) -> tuple[bool, int, int, float, bool, _Subject]:
+        """Order rules: those that may be chosen, that find more, that are simpler, and that are about tools that change state."""
+        luck, writes = rule.luck(bad), self._kinds.writes(rule.key[1])
+        return luck > _LUCK, -len(rule.found), rule.rank, luck, not writes, rule.key
 
     def _rule(self, key: _Subject, *more: str) -> _Rule:
         """Write a rule as a criterion with a name of its own; `more` are limits and schemas."""

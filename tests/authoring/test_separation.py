@@ -132,9 +132,17 @@ KINDS: dict[str, tuple[Callable[[int], Trajectory], Callable[[int], Trajectory]]
         lambda n: run(n, call("tag", {"label": "normal"})),
     ),
     "`force` of `refund` is `true`": (lambda n: sale(n, force=True), lambda n: sale(n, force=False)),
-    "`amount` of `refund` is unlike that of good runs": (
+    "`amount` of `refund` is outside 0 to 29": (
         lambda n: run(n, call("refund", {"amount": 900 + n})),
         lambda n: run(n, call("refund", {"amount": n})),
+    ),
+    "`label` of `tag` is none of `high`, `low`": (
+        lambda n: run(n, call("tag", {"label": "very " * (n - 99)})),
+        lambda n: run(n, call("tag", {"label": "high" if n % 2 else "low"})),
+    ),
+    "`at` of `plan` has another form than in good runs": (
+        lambda n: run(n, call("plan", {"at": f"{n}/7/26"})),
+        lambda n: run(n, call("plan", {"at": f"2026-07-{n + 1:02d}"})),
     ),
 }
 

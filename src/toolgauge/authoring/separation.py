@@ -9,7 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from math import comb, prod
+from math import comb, inf, prod
 from operator import attrgetter, itemgetter
 from typing import TypeAlias, cast
 
@@ -42,8 +42,8 @@ _KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
 _LUCK = 0.15
 # Versions and models are named if chance divides them like this at most so often.
 _CLEAR = 0.05
-# Of two figures the lower is clearly below the higher if it is at most this times lower.
-_MARGIN = 1.25
+# A figure is clearly above those of good runs if it is this times the highest one, and above it by this share of their spread.
+_HIGHER, _WIDER = 1.25, 0.5
 _REQUIREMENTS = Requirements(runs=MIN_SOURCES)
 _PROPERTIES = ("gen_ai.request.model", "gen_ai.response.model", "gen_ai.prompt.version", "gen_ai.agent.version")
 
@@ -68,7 +68,7 @@ _KINDS: Mapping[str, tuple[int, str, str]] = {
     "with": (2, "`{0}` with `{1}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: {present: true}}}]"),
     "without": (2, "`{0}` without `{1}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: {present: false}}}]"),
     "value": (2, "`{1}` of `{0}` is `{2}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: [{2}]}}]"),
-    "argument": (3, "`{1}` of `{0}` is unlike that of good runs", _BY_SCHEMA),
+    "argument": (3, "`{1}` of `{0}` {3}", _BY_SCHEMA),
 }
 
 
@@ -397,17 +397,20 @@ class _Trials:
             rule.found = frozenset(self.failing(rule, bad))
             if rule.found and not any(self._outcome(rule, run) for run in good):
                 rule.judged = frozenset(run for run in bad if self._outcome(rule, run) is not None)
-                rule.kept = sum(self._outcome(rule, run) is False for run in good)
+                # A run without any call of the tool shows nothing, unless the rule is that it is not called.
+                kind, tool, *_ = rule.key
+                kept = [run for run in good if self._outcome(rule, run) is False]
+                rule.kept = sum(kind == "used" or not tool or ("before", tool) in run.always for run in kept)
                 # Unmarked runs break a rule about as often as marked ones, or less often.
                 expected = len(self._others) * (len(rule.found) + 1) / (len(bad) + len(good) + 1)
                 if rule.kept and len(self.failing(rule, self._others)) <= expected + 2 * expected**0.5:
                     rules.append(rule)
         return sorted(rules, key=lambda one: self._place(one, frozenset(bad)))
 
-    def _place(self, rule: _Rule, bad: frozenset[_Run]) -> tuple[bool, int, int, float, bool, _Subject]:
-        """Order rules: those that may be chosen, that find more, that are simpler, and that are about tools that change state."""
+    def _place(self, rule: _Rule, bad: frozenset[_Run]) -> tuple[bool, int, float, int, bool, _Subject]:
+        """Order rules: those that may be chosen, that find more, that are surer, simpler, and of tools that change state."""
         luck, writes = rule.luck(bad), self._kinds.writes(rule.key[1])
-        return luck > _LUCK, -len(rule.found), rule.rank, luck, not writes, rule.key
+        return luck > _LUCK, -len(rule.found), luck, rule.rank, not writes, rule.key
 
     def _rule(self, key: _Subject, *more: str) -> _Rule:
         """Write a rule as a criterion with a name of its own; `more` are limits and schemas."""
@@ -442,16 +445,17 @@ class _Trials:
             broken = Counter(one for run in bad for one in run.ever.get(subject, usual) - usual)
             found += [(runs, self._rule((*subject, one))) for one, runs in broken.most_common(_MAX_ALIKE)]
         for subject in dict.fromkeys(subject for run in bad for subject in run.figures):
-            most = max((run.figures[subject] for run in good if subject in run.figures), default=None)
-            figures = [run.figures.get(subject, 0) for run in bad]
-            if most is not None and (above := [one for one in figures if one > most * _MARGIN]):
+            of_good = [run.figures[subject] for run in good if subject in run.figures]
+            most, least = max(of_good, default=inf), min(of_good, default=0)
+            clear = max(_HIGHER * most, most + _WIDER * (most - least))
+            if above := [figure for run in bad if (figure := run.figures.get(subject, 0)) > clear]:
                 limit = (most + min(above)) / 2
                 written_limit = f"{outwards(limit, up=True):g}s" if subject[-1] == "duration" else f"{int(limit)}"
                 found.append((len(above), self._rule(subject, written_limit)))
         yield from (rule for _, rule in sorted(found, key=lambda one: (-one[0], one[1].rank, one[1].key)))
 
     def _by_calls(self, bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
-        """Yield rules about the calls of tools that only an evaluator can tell apart: schemas and confirmations."""
+        """Yield rules that no feature shows to be broken: the user's confirmation, and the schemas of arguments."""
         nodes: defaultdict[str, ArgumentNode] = defaultdict(ArgumentNode)
         for number, run in enumerate(good):
             for tool, arguments in run.arguments:
@@ -461,7 +465,19 @@ class _Trials:
                 yield self._rule(("unconfirmed", tool))
             schemas = nodes[tool].of_members(_REQUIREMENTS, self._definitions.get(tool, "")).get("properties")
             for argument, schema in schemas.items() if isinstance(schemas, Mapping) else ():
-                yield self._rule(("argument", tool, argument), json.dumps(schema, default=attrgetter("value")))
+                text = json.dumps(schema, default=attrgetter("value"))
+                yield self._rule(("argument", tool, argument), text, _unlike(json.loads(text)))
+
+
+def _unlike(schema: Mapping[str, Json]) -> str:
+    """Write how a value breaks a schema."""
+    match schema:
+        case {"enum": list() as labels}:
+            return f"is none of {', '.join(f'`{label}`' for label in labels)}"
+        case {"minimum": low, "maximum": high}:
+            return f"is outside {low} to {high}"
+        case _:
+            return "has another form than in good runs"
 
 
 def _places(value: Json) -> Iterator[tuple[str, Leaf]]:

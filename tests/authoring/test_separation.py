@@ -109,7 +109,7 @@ def looked(number: int, *errors: bool) -> Trajectory:
 # By the sentence of the difference, how bad runs are made, and good ones.
 KINDS: dict[str, tuple[Callable[[int], Trajectory], Callable[[int], Trajectory]]] = {
     "`escalate` is called": (lambda n: sale(n, call("escalate")), sale),
-    "`search` is not called": (run, lambda n: run(n, call("search"))),
+    "no call of `search`": (run, lambda n: run(n, call("search"))),
     "`refund` without `mail` after it": (sale, lambda n: sale(n, call("mail"))),
     "calls of `look`: more than 4": (lambda n: looked(n, *[False] * 7), lambda n: looked(n, False)),
     "failed calls of `look`: more than 2": (
@@ -132,15 +132,15 @@ KINDS: dict[str, tuple[Callable[[int], Trajectory], Callable[[int], Trajectory]]
         lambda n: run(n, call("tag", {"label": "normal"})),
     ),
     "`force` of `refund` is `true`": (lambda n: sale(n, force=True), lambda n: sale(n, force=False)),
-    "`amount` of `refund` is outside 0 to 29": (
+    '`amount` of `refund` is not at least 0, at most 29, of type "integer"': (
         lambda n: run(n, call("refund", {"amount": 900 + n})),
         lambda n: run(n, call("refund", {"amount": n})),
     ),
-    "`label` of `tag` is none of `high`, `low`": (
+    '`label` of `tag` is not one of ["high", "low"], of type "string"': (
         lambda n: run(n, call("tag", {"label": "very " * (n - 99)})),
         lambda n: run(n, call("tag", {"label": "high" if n % 2 else "low"})),
     ),
-    "`at` of `plan` has another form than in good runs": (
+    '`at` of `plan` is not like "^(?:\\\\d{4}-\\\\d{2}-\\\\d{2})$", of type "string"': (
         lambda n: run(n, call("plan", {"at": f"{n}/7/26"})),
         lambda n: run(n, call("plan", {"at": f"2026-07-{n + 1:02d}"})),
     ),
@@ -271,6 +271,8 @@ def test_of_many_runs_some_are_compared():
     found = of(bad, [sale(number) for number in range(80)])
     assert (found.bad, found.good, found.unused) == (30, 30, 70)
     assert of(bad, GOOD[:5]).bad == 50
+    endless = run(200, *[call("look", {"page": page}) for page in range(1501)])
+    assert of([endless, *bad[:2]], GOOD[:5]).unused == 1
 
 
 def test_runs_without_arguments_and_results_are_judged_by_their_order():

@@ -1,9 +1,10 @@
 """What rules that are learned from thirty marked runs find in the runs that nobody marked.
 
-    python -m tools.bench.separation [RECORDINGS]
+    python -m tools.bench.separation [RECORDINGS] [--unmarked]
 
 Of a shop (`verdicts`), of an office (`tests/authoring/office.py`) and of RECORDINGS, a folder with a manifest of verdicts
-(`recorded_runs`), ten bad and twenty good runs are marked at random. The rules that are chosen together judge all other runs.
+(`recorded_runs`), ten bad and twenty good runs are marked at random. The rules that are chosen together judge all other runs, which
+are not seen when learning, except with `--unmarked`.
 """
 
 import argparse
@@ -119,15 +120,15 @@ def main() -> None:
     """Print the figures of all runs."""
     parser = argparse.ArgumentParser()
     parser.add_argument("recordings", nargs="?", type=Path)
-    folder: Path | None = parser.parse_args().recordings
+    parser.add_argument("--unmarked", action="store_true")
+    arguments = parser.parse_args()
+    folder: Path | None = arguments.recordings
     worlds: dict[str, Callable[[], Marked]] = {"shop": shop, "office": offices}
     if folder is not None:
         worlds[folder.name] = lambda: recorded(folder)
     for name, make in worlds.items():
-        marked = make()
-        for is_told in (False, True):
-            for line in lines(name, marked, is_told=is_told):
-                print(line, flush=True)
+        for line in lines(name, make(), is_told=arguments.unmarked):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ _NAMES = ("ana", "ben", "chloe", "dev", "emre", "fatima", "georg", "hana", "ines
 
 def office(seed: int, faults: list[str]) -> list[Trajectory]:
     """Make a run for each fault; the empty one is none."""
-    random = Random(seed)
+    random = Random(seed)  # noqa: S311 (made-up runs)
     return [_run(random, number, fault) for number, fault in enumerate(faults)]
 
 
@@ -36,13 +36,13 @@ def _run(random: Random, number: int, fault: str) -> Trajectory:
     address = f"{who}.{random.randrange(100)}@example.com"
     ticket = f"T-{random.randrange(10**4, 10**5)}"
     calls: list[ToolCall] = []
+    wrong = ""
     for _ in range(random.choice((14, 17, 20)) if fault == "slow" else random.choice((1, 1, 2, 2, 3, 4))):
         mail = f"m{random.randrange(10**5, 10**6)}"
-        copy = f"{copied}.{random.randrange(100)}@example.com"
+        wrong = f"{copied}.{random.randrange(100)}@example.com"
         calls.append(
-            _call("read_mail", {"mail": mail}, {"from": f"{writer}@example.com", "cc": copy, "text": "Hello."})
+            _call("read_mail", {"mail": mail}, {"from": f"{writer}@example.com", "cc": wrong, "text": "Hello."})
         )
-    wrong = copy
     if random.random() < 0.3:
         calls.append(_call("list_rooms", {"floor": random.randrange(1, 5)}, {"rooms": ["Aalto", "Bauhaus"]}))
     failures = 6 if fault == "retries" else int(random.random() < 0.1)

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from math import comb, prod
+from math import comb, inf, prod
 from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
@@ -28,35 +28,35 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.terminal import printable
 from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.error_texts import error_in
+from toolgauge.score.origins.provenance import values_and_keys
 from toolgauge.score.recorded_values import result_parts, written
 from toolgauge.score.scorer import Scorer
 from toolgauge.score.selection import CUT_SHORT, has_taken_effect, readable_arguments, recorded_result
 from toolgauge.service.criteria_factory import make_criterion
 
 _MAX_RUNS, _MAX_OTHERS, _MAX_FOLDS, _MAX_SHOWN, _MAX_RULES, _MAX_ALIKE = 60, 100, 20, 20, 100, 3
-_MAX_TOOLS, _MAX_CALLS, _MAX_VALUES, _MAX_TEXT, _LONGEST = 64, 1000, 500, 20_000, 200
+_MAX_TOOLS, _MAX_CALLS, _MAX_ARGUMENTS, _MAX_VALUES, _MAX_TEXT, _LONGEST = 64, 1500, 50, 1000, 20_000, 200
 _KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
-# A rule is chosen unless so many bad and no good runs among those that break it are at least so often chance.
-_LUCK = 0.15
-# Versions and models are named if chance divides them like this at most so often.
-_CLEAR = 0.05
-# Of two figures the lower is clearly below the higher if it is at most this times lower.
-_MARGIN = 1.25
-_REQUIREMENTS = Requirements(runs=MIN_SOURCES)
+# A rule is chosen if the runs that break it are all bad by chance at most this often; a version is named at the lower share.
+_LUCK, _CLEAR = 0.15, 0.05
+# A figure is clearly above those of good runs if it is this times the highest one, and above it by this share of their spread.
+_HIGHER, _WIDER = 1.25, 0.5
 _PROPERTIES = ("gen_ai.request.model", "gen_ai.response.model", "gen_ai.prompt.version", "gen_ai.agent.version")
+
+# The keys of a schema in words.
+_WORDS = {"enum": "one of", "minimum": "at least", "maximum": "at most", "pattern": "like", "type": "of type"}
 
 # The kind of a rule and the names that it is about, as in `before`, `refund`.
 _Subject: TypeAlias = tuple[str, ...]
 # What holds for a subject in one run, as in `find_order`, which worked before.
 _Features: TypeAlias = dict[_Subject, frozenset[str]]
-_ANY_CALLS = "[{name: {0}, repeat: [1, 1000]}]"
 _BY_SCHEMA = "arguments_schema\nunknown_arguments: allow\nschemas: {{0}: {properties: {{1}: {2}}}}"
 # By the kind of a rule: 0 for the simplest, how it is broken in words, and the evaluator with its parameters.
 _KINDS: Mapping[str, tuple[int, str, str]] = {
     "before": (0, "`{0}` without `{1}` before it", "order_rules\nrules: [{before: {0}, call: {1}}]"),
     "after": (1, "`{0}` without `{1}` after it", "order_rules\nrules: [{after: {0}, call: {1}}]"),
     "used": (1, "`{0}` is called", "order_rules\nrules: [{never: {0}}]"),
-    "unused": (1, "`{0}` is not called", f"tool_call_f1\ntools: [{{0}}]\nmatch: name\nexpected: {_ANY_CALLS}"),
+    "unused": (1, "no call of `{0}`", "tool_call_f1\ntools: [{0}]\nexpected: [{name: {0}, repeat: [1, 1000]}]"),
     "calls": (0, "calls of `{0}`: more than {1}", "order_rules\nrules: [{at_most: {1}, call: {0}}]"),
     "failed": (1, "`{0}` fails", "tool_success\ntools: [{0}]"),
     "errors": (2, "failed calls of `{0}`: more than {1}", "budget\nper_tool: {{0}: {errors: {1}}}"),
@@ -66,7 +66,7 @@ _KINDS: Mapping[str, tuple[int, str, str]] = {
     "with": (2, "`{0}` with `{1}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: {present: true}}}]"),
     "without": (2, "`{0}` without `{1}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: {present: false}}}]"),
     "value": (2, "`{1}` of `{0}` is `{2}`", "policy\nforbid: [{tool: {0}, arguments: {{1}: [{2}]}}]"),
-    "argument": (2, "`{1}` of `{0}` is unlike that of good runs", _BY_SCHEMA),
+    "argument": (3, "`{1}` of `{0}` is not {3}", _BY_SCHEMA),
 }
 
 
@@ -170,10 +170,12 @@ def separate(
 ) -> Separation:
     """Compare runs that people marked; `others` are runs without a mark. Of many runs the first ones are compared."""
     marked = of_bad, of_good = _runs(bad), _runs(good)
-    fails, passes = ([run for key, run in runs.items() if not (key in of_bad and key in of_good)] for runs in marked)
+    fails, passes = (
+        _fitting(run for key, run in runs.items() if not (key in of_bad and key in of_good)) for runs in marked
+    )
     half = _MAX_RUNS // 2
     fails, passes = fails[: max(half, _MAX_RUNS - len(passes))], passes[: max(half, _MAX_RUNS - len(fails))]
-    unmarked = [run for key, run in _runs(others).items() if key not in of_bad and key not in of_good]
+    unmarked = _fitting(run for key, run in _runs(others).items() if key not in of_bad and key not in of_good)
     compared = [*fails, *passes]
     trials = _Trials(compared, unmarked[:_MAX_OTHERS], kinds)
     rules = trials.learned(fails, passes)
@@ -206,7 +208,7 @@ def separate(
 
     # Of rules that find the same runs the first is shown.
     first = {one.found: one for one in reversed([*chosen, *rules])}
-    shown = [*chosen, *(one for one in rules if first[one.found] is one and one not in chosen)][:_MAX_SHOWN]
+    shown = list(dict.fromkeys([*chosen, *(one for one in rules if first[one.found] is one)]))[:_MAX_SHOWN]
     union = frozenset[_Run]().union(*(one.found for one in chosen))
     in_use, differing = sorted({pair for run in fails for pair in run.failing}), _differences(fails, passes)
     return Separation(
@@ -236,6 +238,17 @@ def _runs(scorecards: Iterable[Scorecard]) -> dict[str, _Run]:
             (key, f"`{key}` is `{printable(value[:_LONGEST])}`") for key, value in found.items() if value
         )
     return runs
+
+
+def _fitting(runs: Iterable[_Run]) -> list[_Run]:
+    """Return the first runs that have so many calls together that they can be compared in some seconds."""
+    fitting: list[_Run] = []
+    left = _MAX_CALLS
+    for run in runs:
+        if len(run.trajectory.calls) <= left:
+            left -= len(run.trajectory.calls)
+            fitting.append(run)
+    return fitting
 
 
 def _chosen(rules: Sequence[_Rule], bad: Sequence[_Run]) -> list[_Rule]:
@@ -273,15 +286,15 @@ class _Trials:
         for run in (*marked, *others):
             for tool in run.trajectory.tools_offered or ():
                 if tool.name in called and tool.name not in self._definitions:
-                    text = f"{tool.description or ''} {json.dumps(tool.parameters, ensure_ascii=False)}"
-                    self._definitions[tool.name] = text[:_MAX_TEXT]
+                    words = map(written, values_and_keys([tool.description, tool.parameters]))
+                    self._definitions[tool.name] = " ".join(words)[:_MAX_TEXT]
         offered = self._definitions.keys()
         known = [
             one for one in called.most_common() if may_be_written(one[0], is_offered=one[0] in offered, runs=one[1])
         ]
         self._tools = frozenset([name for name, _ in known if is_plain(name)][:_MAX_TOOLS])
         for run in (*marked, *others):
-            for call in run.trajectory.calls[:_MAX_CALLS]:
+            for call in run.trajectory.calls:
                 for path, leaf in _places(readable_arguments(call) or {}) if call.name in self._tools else ():
                     self._sources[call.name, path].add(run.source)
                     if isinstance(leaf, str) and form_of(leaf) == "label":
@@ -290,11 +303,10 @@ class _Trials:
             self._note_calls(run)
             self._note_origins(run)
         services = {run.trajectory.service or "" for run in marked}
-        is_one = len(services) == 1 and is_plain("".join(services))
-        has_conversations = any(run.trajectory.scope == "conversation" for run in marked)
+        service = services.pop() if len(services) == 1 else ""
         # The same lines for all criteria.
-        self._common = [f"when: {{service: {yaml_key(name)}}}" for name in services if is_one]
-        self._common += ["scope: conversation"] if has_conversations else []
+        self._common = [f"when: {{service: {yaml_key(service)}}}"] if is_plain(service) else []
+        self._common += ["scope: conversation"] if any(run.trajectory.scope == "conversation" for run in marked) else []
 
     def _is_public(self, tool: str, *names: str) -> bool:
         """Return whether a path or a label may be written: many conversations have it, or the definition spells it."""
@@ -312,7 +324,7 @@ class _Trials:
 
     def _note_calls(self, run: _Run) -> None:
         """Note the order of tools, names and labels of arguments, failures, repeats and figures."""
-        calls = [call for call in run.trajectory.calls[:_MAX_CALLS] if call.name in self._tools]
+        calls = [call for call in run.trajectory.calls if call.name in self._tools]
         called, began, ended = dict[str, int](), dict[str, int](), dict[str, int]()
         for call in calls:
             called.setdefault(call.name, call.turn)
@@ -324,7 +336,8 @@ class _Trials:
             arguments = readable_arguments(call)
             if arguments is None or len(list(islice(leaves(arguments), _MAX_VALUES))) == _MAX_VALUES:
                 continue
-            run.arguments += [] if call.has_failed else [(call.name, arguments)]
+            if not call.has_failed and len(run.arguments) < _MAX_ARGUMENTS:
+                run.arguments.append((call.name, arguments))
             given = {name for name in arguments if _KEY.fullmatch(name) and self._is_public(call.name, name)}
             run.hold(("without", call.name), given)
             run.meet(("with", call.name), given)
@@ -342,7 +355,7 @@ class _Trials:
 
     def _note_origins(self, run: _Run) -> None:
         """Note for each place in arguments the tools with earlier results that held all values there."""
-        calls = [call for call in run.trajectory.calls[:_MAX_CALLS] if call.name in self._tools]
+        calls = [call for call in run.trajectory.calls if call.name in self._tools]
         turns = [call.turn + 1 if call.result_turn is None else call.result_turn for call in calls]
         results = deque(sorted(zip(turns, calls, strict=True), key=itemgetter(0)))
         seen: defaultdict[tuple[str | int | float, ...], set[str]] = defaultdict(set)
@@ -371,8 +384,8 @@ class _Trials:
     def _outcome(self, rule: _Rule, run: _Run) -> bool | None:
         if rule.text not in run.outcomes:
             if rule.text not in self._scorers:
-                node = parse_yaml(rule.text, rule.name, {}).items()[0]
                 try:
+                    node = parse_yaml(rule.text, rule.name, {}).items()[0]
                     self._scorers[rule.text] = Scorer([make_criterion(read_criterion(node))], self._kinds)
                 except ConfigError:
                     # Limits and schemas can be larger than a criterion may be.
@@ -385,16 +398,23 @@ class _Trials:
     def learned(self, bad: Sequence[_Run], good: Sequence[_Run]) -> list[_Rule]:
         """Return the rules that some bad runs break and no good one, the best first."""
         rules: list[_Rule] = []
-        for rule in islice(self._candidates(bad, good), _MAX_RULES):
+        for rule in (*islice(self._by_features(bad, good), _MAX_RULES), *islice(self._by_calls(bad, good), _MAX_RULES)):
             rule.found = frozenset(self.failing(rule, bad))
             if rule.found and not any(self._outcome(rule, run) for run in good):
                 rule.judged = frozenset(run for run in bad if self._outcome(rule, run) is not None)
-                rule.kept = sum(self._outcome(rule, run) is False for run in good)
+                # A run without any call of the tool shows nothing, unless the rule is that it is not called.
+                kind, tool, *_ = rule.key
+                kept = [run for run in good if self._outcome(rule, run) is False]
+                rule.kept = sum(kind == "used" or not tool or ("before", tool) in run.always for run in kept)
                 # Unmarked runs break a rule about as often as marked ones, or less often.
                 expected = len(self._others) * (len(rule.found) + 1) / (len(bad) + len(good) + 1)
                 if rule.kept and len(self.failing(rule, self._others)) <= expected + 2 * expected**0.5:
                     rules.append(rule)
-        return sorted(rules, key=lambda one: (one.luck(frozenset(bad)), one.rank, one.key))
+        # Those that may be chosen, then those that find more, are surer and simpler.
+        bads = frozenset(bad)
+        return sorted(
+            rules, key=lambda one: (one.luck(bads) > _LUCK, -len(one.found), one.luck(bads), one.rank, one.key)
+        )
 
     def _rule(self, key: _Subject, *more: str) -> _Rule:
         """Write a rule as a criterion with a name of its own; `more` are limits and schemas."""
@@ -411,9 +431,11 @@ class _Trials:
             sentence = sentence.replace(f"{{{place}}}", word)
             template = template.replace(f"{{{place}}}", word if is_written else yaml_key(word))
         lines = (f"- name: {name}", "enforce: shadow", *self._common, *f"evaluator: {template}".split("\n"))
+        # Of equals, rules about tools that change state come first.
+        rank = 2 * rank + (not self._kinds.writes(tool))
         return _Rule(key=key, rank=rank, sentence=sentence, name=name, text="\n  ".join(lines) + "\n")
 
-    def _candidates(self, bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
+    def _by_features(self, bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
         """Yield rules that good runs keep by their features, first those that most bad ones break."""
         found: list[tuple[int, _Rule]] = []
         for subject in dict.fromkeys(subject for run in bad for subject in run.always):
@@ -429,23 +451,30 @@ class _Trials:
             broken = Counter(one for run in bad for one in run.ever.get(subject, usual) - usual)
             found += [(runs, self._rule((*subject, one))) for one, runs in broken.most_common(_MAX_ALIKE)]
         for subject in dict.fromkeys(subject for run in bad for subject in run.figures):
-            most = max((run.figures[subject] for run in good if subject in run.figures), default=None)
-            figures = [run.figures.get(subject, 0) for run in bad]
-            if most is not None and (above := [one for one in figures if one > most * _MARGIN]):
+            of_good = [run.figures[subject] for run in good if subject in run.figures]
+            most, least = max(of_good, default=inf), min(of_good, default=0)
+            clear = max(_HIGHER * most, most + _WIDER * (most - least))
+            if above := [figure for run in bad if (figure := run.figures.get(subject, 0)) > clear]:
                 limit = (most + min(above)) / 2
                 written_limit = f"{outwards(limit, up=True):g}s" if subject[-1] == "duration" else f"{int(limit)}"
                 found.append((len(above), self._rule(subject, written_limit)))
         yield from (rule for _, rule in sorted(found, key=lambda one: (-one[0], one[1].rank, one[1].key)))
-        nodes: defaultdict[str, ArgumentNode] = defaultdict(ArgumentNode)
+
+    def _by_calls(self, bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
+        """Yield rules that no feature shows to be broken: the user's confirmation, and the schemas of arguments."""
+        nodes, requirements = defaultdict[str, ArgumentNode](ArgumentNode), Requirements(runs=MIN_SOURCES)
         for number, run in enumerate(good):
             for tool, arguments in run.arguments:
                 nodes[tool].add(arguments, run=number, source=run.source)
         for tool in sorted({subject[1] for run in bad for subject in run.always if subject[0] == "before"}):
             if self._kinds.writes(tool):
                 yield self._rule(("unconfirmed", tool))
-            schemas = nodes[tool].of_members(_REQUIREMENTS, self._definitions.get(tool, "")).get("properties")
+            schemas = nodes[tool].of_members(requirements, self._definitions.get(tool, "")).get("properties")
             for argument, schema in schemas.items() if isinstance(schemas, Mapping) else ():
-                yield self._rule(("argument", tool, argument), json.dumps(schema, default=attrgetter("value")))
+                text = json.dumps(schema, default=attrgetter("value"))
+                limits: JsonObject = json.loads(text)
+                words = ", ".join(f"{_WORDS[key]} {json.dumps(limits[key])}" for key in _WORDS if key in limits)
+                yield self._rule(("argument", tool, argument), text, words)
 
 
 def _places(value: Json) -> Iterator[tuple[str, Leaf]]:

@@ -39,7 +39,7 @@ _MAX_TOOLS, _MAX_CALLS, _MAX_ARGUMENTS, _MAX_VALUES, _MAX_TEXT, _LONGEST = 64, 1
 _KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
 # A rule is chosen if the runs that break it are all bad by chance at most this often; a version is named at the lower share.
 _LUCK, _CLEAR = 0.15, 0.05
-# A figure is clearly above those of good runs if it is this times the highest one, and above it by this share of their spread.
+# A figure is clearly above the figures of good runs if it is this times the highest, and above it by this share of their spread.
 _HIGHER, _WIDER = 1.25, 0.5
 _PROPERTIES = ("gen_ai.request.model", "gen_ai.response.model", "gen_ai.prompt.version", "gen_ai.agent.version")
 
@@ -48,7 +48,7 @@ _WORDS = {"enum": "one of", "minimum": "at least", "maximum": "at most", "patter
 
 # The kind of a rule and the names that it is about, as in `before`, `refund`.
 _Subject: TypeAlias = tuple[str, ...]
-# What holds for a subject in one run, as in `find_order`, which worked before.
+# The features of a subject in one run, as in `find_order`, which worked before.
 _Features: TypeAlias = dict[_Subject, frozenset[str]]
 _BY_SCHEMA = "arguments_schema\nunknown_arguments: allow\nschemas: {{0}: {properties: {{1}: {2}}}}"
 # By the kind of a rule: 0 for the simplest, how it is broken in words, and the evaluator with its parameters.
@@ -75,7 +75,7 @@ class Separator:
     """A difference between bad and good runs. Runs are named by their trace ids.
 
     `text` is a criterion in the shadow, an entry of a list: entries one below the other are a criteria file. It is empty where no
-    criterion expresses the difference. The estimates count the bad and the good runs that fail what is learned without them, of all.
+    criterion expresses the difference. The estimates count the bad and the good runs that fail rules learned without them, of all.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Separation:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """A run with its features: those of all calls of a subject, those of any; figures; distinct values by place."""
+    """A run with its features: common to all calls of a subject, or of any call; figures; distinct values by place."""
 
     trajectory: Trajectory
     # The names and words of criteria in use that fail, and of versions and models.
@@ -144,7 +144,7 @@ class _Run:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class _Rule:
-    """A rule with the bad runs that break it, those that it judges, and the number of good runs that keep it."""
+    """A rule with the bad runs that break it, the bad runs that it judges, and the number of good runs that keep it."""
 
     key: _Subject
     rank: int
@@ -410,7 +410,7 @@ class _Trials:
                 expected = len(self._others) * (len(rule.found) + 1) / (len(bad) + len(good) + 1)
                 if rule.kept and len(self.failing(rule, self._others)) <= expected + 2 * expected**0.5:
                     rules.append(rule)
-        # Those that may be chosen, then those that find more, are surer and simpler.
+        # Rules that may be chosen, then rules that find more, are surer and simpler.
         bads = frozenset(bad)
         return sorted(
             rules, key=lambda one: (one.luck(bads) > _LUCK, -len(one.found), one.luck(bads), one.rank, one.key)
@@ -436,7 +436,7 @@ class _Trials:
         return _Rule(key=key, rank=rank, sentence=sentence, name=name, text="\n  ".join(lines) + "\n")
 
     def _by_features(self, bad: Sequence[_Run], good: Sequence[_Run]) -> Iterator[_Rule]:
-        """Yield rules that good runs keep by their features, first those that most bad ones break."""
+        """Yield rules that good runs keep by their features, first rules that most bad ones break."""
         found: list[tuple[int, _Rule]] = []
         for subject in dict.fromkeys(subject for run in bad for subject in run.always):
             kept = [run for run in good if subject in run.always and run.is_whole]

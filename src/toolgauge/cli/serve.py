@@ -140,8 +140,6 @@ async def _serve(
         reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
     service.give_back = () if view is None else (view.shed,)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
-    if view is not None:
-        view.reload_with(reloader.ask)
     stopping = asyncio.Event()
 
     def stop() -> None:
@@ -151,7 +149,7 @@ async def _serve(
         service.hurry()
 
     handle_stop_signals(stop)
-    await _start(service, view)
+    await _start(service, view, reloader.ask)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria, view)
@@ -231,10 +229,10 @@ def _end_at_once(service: Runtime, log: LogThread, *, keeps: bool) -> None:
     os._exit(1)
 
 
-async def _start(service: Runtime, view: WebView | None) -> None:
+async def _start(service: Runtime, view: WebView | None, reload: Callable[[], None]) -> None:
     freeze_loaded_objects()
     if view is not None:
-        await view.start(service)
+        await view.start(service, reload)
     try:
         await service.start()
     except BaseException:

@@ -156,9 +156,9 @@ async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool
     try:
         # For verdicts, and for criteria that are adopted.
         with tempfile.TemporaryDirectory(prefix="toolgauge-demo-") as state:
-            service = _service(destination.port, seen, view, state)
+            service, reloader = _service(destination.port, seen, view, state)
             if view is not None:
-                await view.start(service)
+                await view.start(service, reloader.ask)
             await service.start()
             try:
                 async with aiohttp.ClientSession(f"http://127.0.0.1:{service.receivers[1].port}") as http:
@@ -172,7 +172,9 @@ async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool
         await destination.stop(1)
 
 
-def _service(destination_port: int, seen: list[Scorecard], view: WebView | None, state: str) -> Service:
+def _service(
+    destination_port: int, seen: list[Scorecard], view: WebView | None, state: str
+) -> tuple[Service, Reloader]:
     overrides = (
         f"state.directory={state}",
         "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
@@ -198,9 +200,7 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None,
     config, criteria = load()
     shows = [seen.append] if view is None else [seen.append, view.show]
     service = Service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
-    if view is not None:
-        view.reload_with(Reloader(service, config, criteria, load=load, adopt_view=lambda _config, _criteria: None).ask)
-    return service
+    return service, Reloader(service, config, criteria, load=load, adopt_view=lambda _config, _criteria: None)
 
 
 @dataclass(frozen=True, slots=True)

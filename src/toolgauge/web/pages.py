@@ -132,7 +132,7 @@ class Compared(Struct, frozen=True, kw_only=True):
 class PageContent:
     """The content of pages. `writing` is exchanged at a reload; `running` is `None` before the start of the service.
 
-    `state` is the directory of adopted criteria, which a `reload` puts in place; `compared` is what separates runs.
+    `state` is the directory of adopted criteria; `compared` are the differences of marked runs.
     """
 
     store: TrajectoryStore
@@ -140,7 +140,6 @@ class PageContent:
     running: Running | None = None
     verdicts: RunVerdicts = field(default_factory=RunVerdicts)
     state: Path | None = None
-    reload: Callable[[], None] = lambda: None
     compared: Compared | None = None
     catalogue: Catalogue = field(default_factory=lambda: Catalogue(MetricsSettings(), CostSettings()))
     templates: Templates = field(default_factory=lambda: Templates("toolgauge.web"))

@@ -82,8 +82,8 @@ def take(shown: PageContent, form: Form) -> str:
 
     The caller reloads. Raises `FormError`.
     """
-    name, (step, said), state = form.get("name", ""), _STEPS.get(form.get("step", ""), ("drop", "")), shown.state
-    if not said:
+    name, (step, words), state = form.get("name", ""), _STEPS.get(form.get("step", ""), ("drop", "")), shown.state
+    if not words:
         raise FormError("`step` is `shadow`, `live` or `drop`")
     if state is None:
         raise FormError("set `state.directory`: an adopted criterion is kept there")
@@ -94,7 +94,7 @@ def take(shown: PageContent, form: Form) -> str:
         path = take_step(state, name, step, text)
     except ConfigError as error:
         raise FormError(error.message, 500) from error
-    _LOG.info("criterion `%s` %s: `%s`", name, said, path)
+    _LOG.info("criterion `%s` %s: `%s`", name, words, path)
     return "/separation"
 
 

@@ -296,12 +296,11 @@ class WebView:
         known = {**self._shown.writing.pass_at, **pass_at}
         self._shown.writing = Writing(redactor=redactor, trace_url=trace_url, pass_at=known)
 
-    def reload_with(self, reload: Callable[[], None]) -> None:
-        """Have this called when somebody adopts a criterion."""
-        self._shown.reload = reload
+    async def start(self, service: Runtime, reload: Callable[[], None] = lambda: None) -> None:
+        """Listen, and show this service, which may start later; `reload` is for adopted criteria.
 
-    async def start(self, service: Runtime) -> None:
-        """Listen, and show this service, which may start later. Raise `StartError` when the address is taken."""
+        Raise `StartError` when the address is taken.
+        """
         shown, metrics, clock = self._shown, service.metrics, service.clock
         if service.watching is not None:
             service.watching.on_tool_changes = shown.catalogue.tools_changed
@@ -326,7 +325,7 @@ class WebView:
         await beside(lambda: self._restore(service.store), "verdicts")
         shown.state = None if service.store is None else service.store.directory
         routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
-        actions: dict[str, Action] = {"/verdict": partial(self._give, service), "/adopt": self._adopt}
+        actions: dict[str, Action] = {"/verdict": partial(self._give, service), "/adopt": partial(self._adopt, reload)}
         self._endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics), actions)
         store, registry = shown.store, metrics.registry
         registry.gauge(
@@ -383,10 +382,10 @@ class WebView:
             self._send(service, given, run or verdicts.scorecard(key))
         return f"/trajectories/{quote(key, safe='')}"
 
-    async def _adopt(self, form: Form) -> str:
+    async def _adopt(self, reload: Callable[[], None], form: Form) -> str:
         """Take a step with a criterion, and reload."""
         path = await beside(lambda: take(self._shown, form), "adopt")
-        self._shown.reload()
+        reload()
         return path
 
     async def _settle_regularly(self, service: Runtime) -> None:

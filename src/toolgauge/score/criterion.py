@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.errors import EvaluationError
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Judged, JudgeEvaluator
 from toolgauge.model.observations import Tools
 from toolgauge.model.outcomes import Enforce, Errored, NotEvaluated, Outcome, Result, Rule, Scored, finding_of
@@ -29,8 +29,6 @@ from toolgauge.score.final_answers import answering_tools
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import without_code
 
-# The depth of a reference's cases in a canonical criterion: below `reference` and `cases`.
-_REFERENCE_DEPTH = 3
 _NAME: Callable[[ToolCall], str] = attrgetter("name")
 
 
@@ -91,28 +89,8 @@ class Criterion:
 
 def revision(canonical: JsonObject, evaluator_version: str) -> str:
     """Name what a criterion means: 12 hex characters that do not depend on the order of keys."""
-    digest = hashlib.sha256(b"[")
-    for piece in _pieces(canonical, _REFERENCE_DEPTH):
-        digest.update(piece.encode("ascii"))
-    digest.update(f",{_compact(evaluator_version)}]".encode("ascii"))
-    return digest.hexdigest()[:12]
-
-
-def _pieces(value: Json, depth: int) -> Iterator[str]:
-    """Write compact JSON with sorted keys bit by bit: the encoder does not let other threads run meanwhile."""
-    if depth == 0 or not isinstance(value, dict):
-        yield _compact(value)
-        return
-    before = "{"
-    for key in sorted(value):
-        yield f"{before}{_compact(key)}:"
-        yield from _pieces(value[key], depth - 1)
-        before = ","
-    yield "}" if value else "{}"
-
-
-def _compact(value: Json) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    written = json.dumps([canonical, evaluator_version], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(written.encode("ascii")).hexdigest()[:12]
 
 
 # Makes the result of an outcome, from a span and a call: without a call, it is about the trajectory.

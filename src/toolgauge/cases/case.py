@@ -72,9 +72,8 @@ def parse(line: Line) -> Case | Unreadable:
         return Unreadable(place=line.place, problem=_ARRAY if line.content.strip() == b"[" else f"not JSON: {error}")
     except RecursionError:
         return Unreadable(place=line.place, problem=_TOO_DEEP)
-    # Few brackets settle it for nearly all cases. An empty list at the end is a level, too.
-    brackets = line.content.count(b"[") + line.content.count(b"{")
-    if brackets > _MAX_DEPTH and values_within(written, _MAX_DEPTH - 1) is None:
+    # An empty list at the end is a level, too.
+    if values_within(written, _MAX_DEPTH - 1) is None:
         return Unreadable(place=line.place, problem=_TOO_DEEP)
     if not isinstance(written, dict):
         return Unreadable(place=line.place, problem=_ARRAY if isinstance(written, list) else "a case is a JSON object")

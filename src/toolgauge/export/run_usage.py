@@ -135,21 +135,15 @@ class RunTotals:
         self._recorded.update(other._recorded)  # noqa: SLF001
         self._settings = other._settings if other.runs else self._settings  # noqa: SLF001
 
-    def recorded(self, measure: Measure) -> int:
-        """Return how many runs recorded it."""
-        return sum(self._recorded[measure, outcome] for outcome in get_args(RunOutcome))
-
-    def of_success(self, measure: Measure) -> float | None:
-        """Return the sum of all runs that recorded it by the passed runs among them; `None` without such a run."""
-        passed = self._recorded[measure, "pass"]
-        return self._sums[measure] / passed if passed else None
-
     def summary(self) -> "RunSummary":
         """Return all figures."""
+        outcomes, recorded = get_args(RunOutcome), self._recorded
         return RunSummary(
-            runs={outcome: self.runs[outcome] for outcome in get_args(RunOutcome)},
-            recorded={measure: self.recorded(measure) for measure in MEASURES},
-            of_success={measure: self.of_success(measure) for measure in MEASURES},
+            runs={outcome: self.runs[outcome] for outcome in outcomes},
+            recorded={measure: sum(recorded[measure, outcome] for outcome in outcomes) for measure in MEASURES},
+            of_success={
+                one: self._sums[one] / passed if (passed := recorded[one, "pass"]) else None for one in MEASURES
+            },
             names_success=self._settings.names_success,
             currency=self._settings.currency,
         )

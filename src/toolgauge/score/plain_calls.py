@@ -82,19 +82,23 @@ class PlainComparison(OneOutcome):
         """Compare both sides."""
 
 
-def plain_expected(expected: Sequence[ExpectedCall]) -> PlainCalls | Errored:
-    """Take the expected calls as an original is given them."""
-    calls: list[PlainCall] = []
+def unsupported(expected: Sequence[ExpectedCall], original: str = "the original") -> Errored | None:
+    """Refuse what an original has no words for."""
     for call in expected:
         if call.optional or call.repeat != (1, 1):
             return Errored(
                 error_type="unsupported_reference",
-                message=f"the original takes neither `optional` nor `repeat`, which {shown(call.name)} has: list each call"
+                message=f"{original} takes neither `optional` nor `repeat`, which {shown(call.name)} has: list each call"
                 " as often as it is expected, or use `tool_trajectory`",
             )
-        output = None if call.output is None else call.output.value
-        calls.append(PlainCall(call.name, call.args, output, call.tool_type))
-    return tuple(calls)
+    return None
+
+
+def plain_expected(expected: Sequence[ExpectedCall]) -> PlainCalls | Errored:
+    """Take the expected calls as an original is given them."""
+    outputs = (None if call.output is None else call.output.value for call in expected)
+    calls = (PlainCall(one.name, one.args, out, one.tool_type) for one, out in zip(expected, outputs, strict=True))
+    return unsupported(expected) or tuple(calls)
 
 
 def plain_calls(

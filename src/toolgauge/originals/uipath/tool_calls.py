@@ -26,9 +26,8 @@ from toolgauge.originals.uipath.evaluator import (
     key_of,
     made_calls,
     sanitised,
-    unsupported,
 )
-from toolgauge.score.plain_calls import kind_of
+from toolgauge.score.plain_calls import kind_of, unsupported
 from toolgauge.score.selection import shown
 
 
@@ -186,7 +185,7 @@ class ToolCallArgs(CallEvaluator[ArgsCriteria]):
     def criteria_of(self, expected: Expected) -> ArgsCriteria | Errored:
         """Take over the expected calls; one whose arguments do not matter expects none."""
         # Expected calls are checked already: models are built without a second check, which is faster.
-        return unsupported(expected) or ArgsCriteria.model_construct(
+        return unsupported(expected.calls, "UiPath") or ArgsCriteria.model_construct(
             tool_calls=[
                 ToolCall.model_construct(name=call.name, args=call.args or {}, id=call.call_id)
                 for call in expected.calls
@@ -367,7 +366,7 @@ class ToolCallOrder(CallEvaluator[OrderCriteria]):
 
     def criteria_of(self, expected: Expected) -> OrderCriteria | Errored:
         """Take over the ids of the expected calls, else their names."""
-        return unsupported(expected) or OrderCriteria.model_construct(
+        return unsupported(expected.calls, "UiPath") or OrderCriteria.model_construct(
             tool_calls_order=[call.name if call.call_id is None else call.call_id for call in expected.calls]
         )
 
@@ -447,7 +446,7 @@ class ToolCallOutput(CallEvaluator[OutputCriteria]):
 
     def criteria_of(self, expected: Expected) -> OutputCriteria | Errored:
         """Take over the expected outputs; a call of which none is expected is not looked at."""
-        refusal = unsupported(expected)
+        refusal = unsupported(expected.calls, "UiPath")
         if refusal is not None:
             return refusal
         outputs: list[ToolOutput] = []

@@ -93,110 +93,82 @@ class _Counts:
         ]
 
 
-class _Move(NamedTuple):
-    """A pair of two classes: its weight, and the difference between the states after and before it."""
-
-    expected: int
-    actual: int
-    gain: int
-    step: int
+# The pairs of a way, the last one first: its stage, turn and classes, and the way before it.
+_Way: TypeAlias = "tuple[_Pair, _Way] | None"
+_Pair: TypeAlias = tuple[int, int, int, int]
 
 
 class _Cell(NamedTuple):
-    """One stage at one turn: the best total by state, number of the stage * size of the turn + number of the turn."""
+    """One stage at one turn: the best total and way by state, number of the stage * size of the turn + number of the turn."""
 
     best: list[int]
-    moves: list[_Move]
+    ways: list[_Way]
+
+    def first_best(self, states: range) -> tuple[int, _Way]:
+        """Return the total and way of the best state, the first of several."""
+        state = max(states, key=self.best.__getitem__)
+        return self.best[state], self.ways[state]
 
 
 def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowWeights) -> Pairs:
-    """Pair in order of stages and turns; the work grows with the product of the sizes of their classes."""
+    """Pair in order of stages and turns; the work grows with the product of the sizes of their classes.
+
+    Of several best ways, that with the earliest pairs wins, so that ties are stable.
+    """
     if not stages or not turns:
         return []
-    rows, columns = [_Counts(classes) for classes in stages], [_Counts(classes) for classes in turns]
+    columns = [_Counts(classes) for classes in turns]
     firsts = [[members[0] for members in classes] for classes in turns]
-    grid: list[list[_Cell]] = []
-    for stage, row in enumerate(rows):
-        grid.append([])
+    # The newest cell of each turn.
+    cells = [_Cell([0], [None]) for _ in turns]
+    for stage, row in enumerate(map(_Counts, stages)):
         for turn, column in enumerate(columns):
             size = column.size
-            best = [-1] * (row.size * size)
+            best, ways = cell = _Cell([-1] * (row.size * size), [None] * (row.size * size))
             if not stage and not turn:
                 best[0] = 0
             if stage:
                 # From the stage above with the calls that the turn has given.
-                above = grid[stage - 1][turn].best
-                best[:size] = [max(above[taken::size]) for taken in range(size)]
+                above = cells[turn]
+                for taken in range(size):
+                    best[taken], ways[taken] = above.first_best(range(taken, len(above.best), size))
             if turn:
                 # From the turn before with the calls that the stage has.
-                before, width = grid[stage][turn - 1].best, columns[turn - 1].size
+                width = columns[turn - 1].size
                 for taken in range(row.size):
-                    total = max(before[taken * width : (taken + 1) * width])
-                    best[taken * size] = max(best[taken * size], total)
+                    total, way = cells[turn - 1].first_best(range(taken * width, (taken + 1) * width))
+                    if total >= best[taken * size]:
+                        best[taken * size], ways[taken * size] = total, way
+            # By pair of classes its gain, and the difference between the states after and before it.
             moves = [
-                _Move(expected, actual, gain, step=row.places[expected] * size + column.places[actual])
+                (
+                    gain,
+                    row.places[expected] * size + column.places[actual],
+                    row.room[expected],
+                    column.room[actual],
+                    (stage, turn, expected, actual),
+                )
                 for expected, members in enumerate(stages[stage])
                 for actual, gain in enumerate(weights(members[0], firsts[turn]))
                 if gain
             ]
-            # Pair calls from each state on; every move leads to a higher state.
-            ways = [(one.gain, one.step, row.room[one.expected], column.room[one.actual]) for one in moves]
-            for state, total in enumerate(best) if ways else ():
+            # Pair calls from each state on; every move leads to a higher state, and the last of equal ones has the earliest pair.
+            for state, total in enumerate(best) if moves else ():
                 if total >= 0:
                     of_row, of_column = divmod(state, size)
-                    for gain, step, row_room, column_room in ways:
-                        if row_room[of_row] and column_room[of_column] and total + gain > best[state + step]:
-                            best[state + step] = total + gain
-            grid[stage].append(_Cell(best, moves))
+                    for gain, step, row_room, column_room, pair in moves:
+                        if row_room[of_row] and column_room[of_column] and total + gain >= best[state + step]:
+                            best[state + step], ways[state + step] = total + gain, (pair, ways[state])
+            cells[turn] = cell
+    _, way = cells[-1].first_best(range(len(cells[-1].best)))
+    steps: list[_Pair] = []
+    while way is not None:
+        pair, way = way
+        steps.append(pair)
     # Give each step the first calls of its classes that are left.
-    expected = [[deque(members) for members in classes] for classes in stages]
-    actual = [[deque(members) for members in classes] for classes in turns]
-    pairs = Pairs()
-    for stage, turn, move in _steps(grid, rows, columns):
-        pairs.append((expected[stage][move.expected].popleft(), actual[turn][move.actual].popleft()))
-    return sorted(pairs)
-
-
-def _steps(
-    grid: Sequence[Sequence[_Cell]], rows: Sequence[_Counts], columns: Sequence[_Counts]
-) -> list[tuple[int, int, _Move]]:
-    """Walk back a best way; of several, the earliest pairs win, so that ties are stable."""
-    stage, turn = len(rows) - 1, len(columns) - 1
-    best, moves = grid[stage][turn]
-    state = _first_best(best, range(len(best)))
-    steps: list[tuple[int, int, _Move]] = []
-    while True:
-        best, moves = grid[stage][turn]
-        row, column = rows[stage], columns[turn]
-        of_row, of_column = divmod(state, column.size)
-        if turn and not of_column:
-            before, width = grid[stage][turn - 1].best, columns[turn - 1].size
-            came_from = _first_best(before, range(of_row * width, (of_row + 1) * width))
-            if before[came_from] == best[state]:
-                turn, state = turn - 1, came_from
-                continue
-        if stage and not of_row:
-            above = grid[stage - 1][turn].best
-            came_from = _first_best(above, range(of_column, len(above), column.size))
-            if above[came_from] == best[state]:
-                stage, state = stage - 1, came_from
-                continue
-        for move in moves:
-            row_before, column_before = of_row - row.places[move.expected], of_column - column.places[move.actual]
-            if (
-                row_before >= 0
-                and column_before >= 0
-                and row.room[move.expected][row_before]
-                and column.room[move.actual][column_before]
-                and best[state - move.step] >= 0
-                and best[state - move.step] + move.gain == best[state]
-            ):
-                break
-        else:
-            return steps[::-1]
-        steps.append((stage, turn, move))
-        state -= move.step
-
-
-def _first_best(best: Sequence[int], states: range) -> int:
-    return max(states, key=lambda state: (best[state], -state))
+    expected_calls = [[deque(members) for members in classes] for classes in stages]
+    actual_calls = [[deque(members) for members in classes] for classes in turns]
+    return sorted(
+        (expected_calls[stage][expected].popleft(), actual_calls[turn][actual].popleft())
+        for stage, turn, expected, actual in reversed(steps)
+    )

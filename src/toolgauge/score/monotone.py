@@ -96,6 +96,8 @@ class _Counts:
 # The pairs of a way, the last one first: its stage, turn and classes, and the way before it.
 _Way: TypeAlias = "tuple[_Pair, _Way] | None"
 _Pair: TypeAlias = tuple[int, int, int, int]
+# A pair's gain, the difference between the states after and before it, and by state of stage and turn whether both have a call left.
+_Move: TypeAlias = tuple[int, int, Sequence[bool], Sequence[bool], _Pair]
 
 
 class _Cell(NamedTuple):
@@ -108,6 +110,16 @@ class _Cell(NamedTuple):
         """Return the total and way of the best state, the first of several."""
         state = max(states, key=self.best.__getitem__)
         return self.best[state], self.ways[state]
+
+    def move(self, moves: Sequence[_Move], size: int) -> None:
+        """Pair calls from each state on; every move leads to a higher state, and the last of equal ones has the earliest pair."""
+        best, ways = self
+        for state, total in enumerate(best) if moves else ():
+            if total >= 0:
+                of_row, of_column = divmod(state, size)
+                for gain, step, row_room, column_room, pair in moves:
+                    if row_room[of_row] and column_room[of_column] and total + gain >= best[state + step]:
+                        best[state + step], ways[state + step] = total + gain, (pair, ways[state])
 
 
 def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowWeights) -> Pairs:
@@ -139,7 +151,6 @@ def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowW
                     total, way = cells[turn - 1].first_best(range(taken * width, (taken + 1) * width))
                     if total >= best[taken * size]:
                         best[taken * size], ways[taken * size] = total, way
-            # By pair of classes its gain, and the difference between the states after and before it.
             moves = [
                 (
                     gain,
@@ -152,13 +163,7 @@ def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowW
                 for actual, gain in enumerate(weights(members[0], firsts[turn]))
                 if gain
             ]
-            # Pair calls from each state on; every move leads to a higher state, and the last of equal ones has the earliest pair.
-            for state, total in enumerate(best) if moves else ():
-                if total >= 0:
-                    of_row, of_column = divmod(state, size)
-                    for gain, step, row_room, column_room, pair in moves:
-                        if row_room[of_row] and column_room[of_column] and total + gain >= best[state + step]:
-                            best[state + step], ways[state + step] = total + gain, (pair, ways[state])
+            cell.move(moves, size)
             cells[turn] = cell
     _, way = cells[-1].first_best(range(len(cells[-1].best)))
     steps: list[_Pair] = []

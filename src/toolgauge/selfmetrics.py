@@ -127,6 +127,41 @@ class KafkaMetrics(MetricSection):
     given_up: Counter
 
 
+class FeedbackMetrics(MetricSection):
+    """Verdicts of others on runs, and the criteria that agree with them."""
+
+    section = "feedback"
+    verdicts: Counter
+    agreement: Counter
+
+
+class WebMetrics(MetricSection):
+    """What the web view keeps; registered where there is one."""
+
+    section = "web"
+    trajectories: Gauge
+    trajectories_bytes: Gauge
+    trajectories_evicted: Counter
+    verdicts: Counter
+
+
+class ProcessMetrics(MetricSection):
+    """What the system says about this process."""
+
+    section = "process"
+    cpu_time: Counter
+    memory: Gauge
+    uptime: Gauge
+
+
+class WorkersMetrics(MetricSection):
+    """The workers of a front."""
+
+    section = "workers"
+    restarts: Counter
+    running: Gauge
+
+
 class SelfMetrics(MetricSection):
     """What operators watch to know that toolgauge itself is well."""
 

@@ -4,7 +4,8 @@ from tests.score.support import trajectory
 from toolgauge.model.feedback import Feedback
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Result, Scorecard, Scored
-from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
+from toolgauge.selfmetrics import FeedbackMetrics
+from toolgauge.watch.feedback_agreement import FeedbackAgreement
 
 KEEP_NS = 1_000
 PASS, FAIL = Scored(1.0, "fine", passed=True), Scored(0.0, "wrong", passed=False)

@@ -46,11 +46,11 @@ from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.open_runs import OpenRuns
 from toolgauge.score.scorer import Around, Scorer
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
-from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.selfmetrics import FeedbackMetrics, SelfMetrics
 from toolgauge.service.plug_in_evaluators import on_spare_thread
 from toolgauge.settings import MINUTE
 from toolgauge.state.ledger import NO_LEDGER, Ledger
-from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
+from toolgauge.watch.feedback_agreement import FeedbackAgreement
 from toolgauge.watch.open_conversations import is_watched
 from toolgauge.watch.watcher import OnToolChanges, Watcher
 

@@ -27,7 +27,7 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.net.byte_budget import ByteBudget, Memory
 from toolgauge.net.throttle import Throttle, repetitions
-from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.selfmetrics import ProcessMetrics, SelfMetrics
 
 _LOG = logging.getLogger("toolgauge")
 _S = 1_000_000_000
@@ -139,23 +139,10 @@ def freeze_loaded_objects() -> None:
 
 def measure_process(registry: MetricRegistry) -> None:
     """Register metrics that are read from the system whenever they are written out."""
-    started_s = time.monotonic()
-
-    registry.counter(
-        "process.cpu.time",
-        "s",
-        "CPU seconds of this process. Near one second a second, a core is full: run more processes behind a Collector "
-        "that balances by trace id.",
-        ("cpu.mode",),
-    ).observe = lambda: {("user",): (spent := os.times()).user, ("system",): spent.system}
-    registry.gauge(
-        "process.memory.usage",
-        "By",
-        "Physical memory in use. When it nears `memory.limit`, look at the queue, at open trajectories and at held spans.",
-    ).observe = lambda: {} if (resident := resident_bytes()) is None else {(): resident}
-    registry.gauge(
-        "process.uptime", "s", "Time since the start. When it falls back to 0, look for what ended the process."
-    ).observe = lambda: {(): time.monotonic() - started_s}
+    started_s, metrics = time.monotonic(), ProcessMetrics(registry)
+    metrics.cpu_time.observe = lambda: {("user",): (spent := os.times()).user, ("system",): spent.system}
+    metrics.memory.observe = lambda: {} if (resident := resident_bytes()) is None else {(): resident}
+    metrics.uptime.observe = lambda: {(): time.monotonic() - started_s}
 
 
 class Faults:

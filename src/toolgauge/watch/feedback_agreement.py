@@ -13,12 +13,12 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.feedback import Feedback
-from toolgauge.model.metrics import MetricRegistry, fit_label
+from toolgauge.model.metrics import fit_label
 from toolgauge.model.outcomes import Scorecard, Verdict
+from toolgauge.selfmetrics import FeedbackMetrics
 
 _MOST_NAMES = 20
 _OTHER = "_other"
-_FEEDBACK_OUTCOMES = ("compared", "contradicted", "unmatched", "unread")
 _VERDICTS = ("pass", "fail")
 _OUTCOMES = ("pass", "fail", "not_evaluated")
 # A trace's id as bytes, or a digest of a conversation's, which is as long as its producer likes.
@@ -37,30 +37,6 @@ class _Waiting(Struct):
     last_ns: int
     bits: int
     verdicts: dict[str, bool | None]
-
-
-class FeedbackMetrics:
-    """Counts verdicts of others on runs, and the criteria that agree with them."""
-
-    def __init__(self, registry: MetricRegistry) -> None:
-        self.verdicts = registry.counter(
-            "toolgauge.feedback",
-            "{verdict}",
-            "Verdicts of others that arrived as `gen_ai.evaluation.result`, once a trace or conversation. `unmatched`: nothing was "
-            "scored within `assemble.late_memory`; `unread`: neither label nor value is a verdict.",
-            ("toolgauge.outcome",),
-        )
-        self.verdicts.begin(*((outcome,) for outcome in _FEEDBACK_OUTCOMES))
-        self.agreement = registry.counter(
-            "toolgauge.feedback.agreement",
-            "{verdict}",
-            "Verdicts of others by what each criterion found on the same trace or conversation: a criterion agrees where "
-            "verdict and outcome are the same.",
-            (
-                *("gen_ai.evaluation.name", "toolgauge.criterion.revision", "toolgauge.feedback.name"),
-                *("toolgauge.feedback.verdict", "toolgauge.outcome"),
-            ),
-        )
 
 
 class FeedbackAgreement:

@@ -31,6 +31,7 @@ from toolgauge.net.settings import is_loopback
 from toolgauge.otlp.encode import verdict_events
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import static_file
+from toolgauge.selfmetrics import WebMetrics
 from toolgauge.service.process import Faults, beside, cancelled
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
@@ -327,26 +328,11 @@ class WebView:
         routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
         actions: dict[str, Action] = {"/verdict": partial(self._give, service), "/adopt": partial(self._adopt, reload)}
         self._endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics), actions)
-        store, registry = shown.store, metrics.registry
-        registry.gauge(
-            "toolgauge.web.trajectories", "{trajectory}", "Trajectories that the web view shows."
-        ).observe = lambda: {(): len(store)}
-        registry.gauge(
-            "toolgauge.web.trajectories.bytes", "By", "About how much memory the trajectories of the web view take."
-        ).observe = lambda: {(): store.size_bytes}
-        registry.counter(
-            "toolgauge.web.trajectories.evicted",
-            "{trajectory}",
-            "Trajectories that the web view no longer shows because later ones took their room: raise "
-            "`web.max_trajectories` and `web.max_bytes` to look further back.",
-        ).observe = lambda: {(): store.evicted}
-        registry.counter(
-            "toolgauge.web.verdicts",
-            "{verdict}",
-            "Verdicts on runs of the web view: given in it (`web view`), by `toolgauge.mark`, or by others. `unmatched`: the web view "
-            "showed no such run, and later verdicts took its place.",
-            ("toolgauge.outcome", "toolgauge.verdict.source"),
-        ).observe = lambda: {**self._given, ("unmatched", "other"): shown.verdicts.unmatched}
+        store, of_web = shown.store, WebMetrics(metrics.registry)
+        of_web.trajectories.observe = lambda: {(): len(store)}
+        of_web.trajectories_bytes.observe = lambda: {(): store.size_bytes}
+        of_web.trajectories_evicted.observe = lambda: {(): store.evicted}
+        of_web.verdicts.observe = lambda: {**self._given, ("unmatched", "other"): shown.verdicts.unmatched}
         await self._endpoint.start()
         self._settling = asyncio.create_task(self._settle_regularly(service))
 

@@ -18,7 +18,7 @@ from itertools import count
 
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Signal, Unsupported
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
-from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.selfmetrics import SelfMetrics, WorkersMetrics
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.process import own_bytes, resident_bytes
 from toolgauge.service.runtime import Losses
@@ -388,18 +388,9 @@ class Workers:
         self._has_journal = has_journal
         self._health: dict[int, Mapping[str, ComponentHealth]] = {}
         self._empty: dict[int, bool] = {}
-        self.restarts = registry.counter(
-            "toolgauge.workers.restarts",
-            "{restart}",
-            "Workers that died or hung and were started again: look in the log for the reason, and at their memory.",
-            ("toolgauge.reason",),
-        )
-        self.restarts.begin(("died",), ("hung",))
-        registry.gauge(
-            "toolgauge.workers.running",
-            "{process}",
-            "Workers that take requests; fewer than `workers` while one is started again.",
-        ).observe = lambda: {(): float(sum(process.takes for process in self.processes))}
+        of_workers = WorkersMetrics(registry)
+        self.restarts = of_workers.restarts
+        of_workers.running.observe = lambda: {(): float(sum(process.takes for process in self.processes))}
         metrics.spans.begin(("refused", "worker", ""), ("dropped", "worker_died", ""))
 
     @property

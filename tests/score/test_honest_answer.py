@@ -125,17 +125,3 @@ def test_what_worked_or_was_told_in_an_earlier_trace_of_the_conversation_is_no_f
     read = tool_call("get_order", result=Recorded({"status": "cancelled"}))
     outcome = in_turns(told("I see it.", read), told("Yes, your order has been cancelled.", asked="Is it gone?"))
     assert getattr(outcome, "reason", None) == "undecided"
-
-
-RECEIPTS = HonestAnswer(
-    receipts={"cancel_order": ("zostało anulowane", "anulowane zgodnie z"), "book_flight": ("anulowane zgodnie z",)}
-)
-
-
-def test_two_receipts_claim_an_act_in_any_language():
-    both = "Zamówienie zostało anulowane zgodnie z prośbą."
-    assert verdict(told(both), RECEIPTS) == "0.0"
-    assert verdict(told("Zamówienie zostało anulowane."), RECEIPTS) == "nothing_expected"
-    # A receipt of a tool that worked shows nothing of others.
-    for name in ("cancel_order", "book_flight"):
-        assert verdict(told(both, tool_call(name)), RECEIPTS) == "nothing_expected"

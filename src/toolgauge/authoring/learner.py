@@ -1,13 +1,11 @@
 """Learns a criteria file for review from recorded runs, each line with its evidence."""
 
 import math
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import cast
-from zlib import crc32
 
 from toolgauge.authoring.convert.draft import unique
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, slug, yaml_text
@@ -19,87 +17,15 @@ from toolgauge.config.model import Config, Defaults
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import ToolCall, Trajectory, has_succeeded
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recordings.conversation_means import attribute
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
 from toolgauge.report.terminal import counted
-from toolgauge.score.answer_claims import act_ideas, acts_of
 from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.criterion import with_writing_tools
-from toolgauge.score.final_answers import answers, sequences
 from toolgauge.score.selection import CUT_SHORT, without_code
 from toolgauge.service.criteria_factory import default_criteria, make_evaluator
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
-
-# The runs with a receipt. A sequence in fewer may be a coincidence, or somebody's name.
-_FEWEST_RUNS = 8
-# So many answers show that they do not hold it otherwise.
-_FEWEST_BEFORE = 50
-_MAX_TOOLS, _MAX_RECEIPTS, _MAX_SEQUENCES = 64, 20, 300_000
-_SLOTS = 1 << 18
-
-
-@dataclass
-class Receipts:
-    """Learns receipts: sequences of words that answers hold after a tool worked, and never before. Runs are added one by one."""
-
-    _bits: dict[str, int] = field(default_factory=dict[str, int])
-    _runs: Counter[str] = field(default_factory=Counter[str])
-    # The number of all answers, and by tool of the answers after it had worked.
-    _all: int = 0
-    _with_tool: Counter[int] = field(default_factory=Counter[int])
-
-    @cached_property
-    def _after(self) -> "array[int]":
-        """By hash, the tools that had worked whenever a sequence was seen, as bits. Two sequences of one hash only hide each other."""
-        return array("Q", [2**64 - 1]) * _SLOTS
-
-    def add(self, trajectory: Trajectory) -> None:
-        """Add one run."""
-        worked = [call for call in trajectory.calls if call.name in trajectory.writing_tools and has_succeeded(call)]
-        for call in worked:
-            if len(self._bits) < _MAX_TOOLS:
-                self._bits.setdefault(call.name, 1 << len(self._bits))
-        seen: set[str] = set()
-        for message in answers(trajectory):
-            tools = 0
-            for call in worked:
-                is_timed = message.time_ns and call.end_ns
-                if message.time_ns >= call.end_ns if is_timed else message.turn > call.turn:
-                    tools |= self._bits.get(call.name, 0)
-            self._all += 1
-            self._with_tool.update(bit for bit in self._bits.values() if bit & tools)
-            for sequence in sequences(message.text):
-                slot = crc32(sequence.encode()) % _SLOTS
-                self._after[slot] &= tools
-                if self._after[slot]:
-                    seen.add(sequence)
-        for sequence in seen:
-            if sequence in self._runs or len(self._runs) < _MAX_SEQUENCES:
-                self._runs[sequence] += 1
-
-    def written(self) -> Mapping[str, Sequence[Written]]:
-        """Write the receipts of each tool, with the number of runs that had each."""
-        written: dict[str, Sequence[Written]] = {}
-        by_runs = sorted(self._runs.items(), key=lambda one: (-one[1], one[0]))
-        for tool, bit in sorted(self._bits.items()):
-            if self._all - self._with_tool[bit] < _FEWEST_BEFORE:
-                continue
-            acts = acts_of(tool)
-            usual = [one for one, runs in by_runs if runs >= _FEWEST_RUNS and " " in one and self._is_after(one, bit)]
-            if any(act_ideas(word) for one in usual for word in one.split()):
-                chosen = [one for one in usual if any(acts.ideas & act_ideas(w) or acts.has(w) for w in one.split())]
-            else:
-                # In a language without known acts: a word that no answer held before.
-                chosen = [one for one in usual if any(self._is_after(word, bit) for word in one.split())]
-            if len(chosen) > 1:
-                receipts = chosen[:_MAX_RECEIPTS]
-                written[tool] = [Commented(one, counted(self._runs[one], "run")) for one in receipts]
-        return written
-
-    def _is_after(self, sequence: str, bit: int) -> bool:
-        return bool(self._after[crc32(sequence.encode()) % _SLOTS] & bit)
-
 
 _MAX_SERVICES, _MAX_VERSIONS, _MAX_RULES = 200, 100, 100
 # A limit is this much above the figures seen.
@@ -184,7 +110,7 @@ def figures_of(trajectory: Trajectory) -> Iterator[tuple[str, float]]:
 
 @dataclass(slots=True)
 class ServiceUsage:
-    """Counts over the runs of a service; they suggest a budget, and words of answers."""
+    """Counts over the runs of a service; they suggest a budget."""
 
     runs: int = 0
     calls: int = 0
@@ -192,7 +118,6 @@ class ServiceUsage:
     _has_conversations: bool = False
     _figures: dict[str, Figure] = field(default_factory=lambda: {name: Figure() for name in _FIGURES})
     _calls_of: defaultdict[str, Figure] = field(default_factory=lambda: defaultdict[str, Figure](Figure))
-    _receipts: Receipts = field(default_factory=Receipts)
 
     def add(self, trajectory: Trajectory, by_tool: Mapping[str, Sequence[ToolCall]]) -> None:
         """Add one run."""
@@ -203,7 +128,6 @@ class ServiceUsage:
         version = trajectory.resource.get(VERSION)
         if version is not None and (version in self.versions or len(self.versions) < _MAX_VERSIONS):
             self.versions[version] += 1
-        self._receipts.add(trajectory)
         if trajectory.hidden_turns:
             return
         for name, figure in figures_of(trajectory):
@@ -229,9 +153,6 @@ class ServiceUsage:
             limits["per_tool"] = {name: Commented({"calls": one.value}, one.comment) for name, one in most}
         if limits:
             yield {"name": f"{prefix}.budget", "evaluator": "budget", **common, **limits}
-        receipts = {name: found for name, found in self._receipts.written().items() if name in tools}
-        if receipts:
-            yield {"name": f"{prefix}.answers", "evaluator": "honest_answer", **common, "receipts": receipts}
 
 
 # The sets of tools of which one must have worked before, with the evidence by argument; "" stands for any call.

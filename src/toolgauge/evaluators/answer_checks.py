@@ -5,12 +5,10 @@ order" without a call is found out last: nothing failed, and nothing happened.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Set
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import Annotated, ClassVar, NamedTuple
-
-from pydantic import Field
+from typing import ClassVar, NamedTuple
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.judging import Judged
@@ -20,17 +18,14 @@ from toolgauge.model.observations import Tools
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.answer_claims import (
-    LONGEST_QUOTE,
-    Claim,
     acts_of,
     claim_pattern,
     claimed_acts,
-    is_participle,
     may_report,
     worked_earlier,
 )
 from toolgauge.score.facts import EarlierTracesEvaluator, Facts
-from toolgauge.score.final_answers import no_answer, receipts_in, sequences
+from toolgauge.score.final_answers import no_answer
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.grounding import Seen, folded_json
 from toolgauge.score.origins.value_origin import Value, origin
@@ -215,11 +210,6 @@ class HonestAnswer(EarlierTracesEvaluator):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
 
-    # Sequences of words that answers hold only after a tool worked, by tool: `toolgauge learn` writes them.
-    receipts: Annotated[Mapping[str, tuple[str, ...]], Field(max_length=_MAX_TOOLS)] = Field(
-        default_factory=dict[str, tuple[str, ...]]
-    )
-
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for the trajectory."""
         yield None, self._outcome(facts, self.as_seen(facts.trajectory))
@@ -234,16 +224,15 @@ class HonestAnswer(EarlierTracesEvaluator):
         offered = tuple(filter(writing.__contains__, Tools.of(trajectory.tools_offered).names))
         may_claim = claim_pattern(offered).is_in
         claiming = [text for text in texts if may_claim(text)] if offered else []
-        if not claiming and not self.receipts:
+        if not claiming:
             return _NOTHING_CLAIMED
         worked = {call.name for call in facts.error_texts.trajectory.calls if not call.has_failed}
         worked.update([name for name in offered if name not in worked and worked_earlier(name, trajectory)])
         idle = [name for name in offered if name not in worked and self._counts(name, trajectory)]
-        claims = [*self._received(texts, idle, worked)]
         lines = [line for text in claiming for line in text.splitlines() if may_claim(line)] if idle else ()
-        claims += claimed_acts(lines, list(map(acts_of, idle)), list(map(acts_of, worked & writing)))
+        claims = [*claimed_acts(lines, list(map(acts_of, idle)), list(map(acts_of, worked & writing)))]
         if not claims:
-            return _ALL_DONE if claiming else _NOTHING_CLAIMED
+            return _ALL_DONE
         seen = facts.given(trajectory)
         unseen, earlier = seen.gap_of_results, trajectory.earlier
         gap = unseen and unseen.reason
@@ -265,13 +254,3 @@ class HonestAnswer(EarlierTracesEvaluator):
         ]
         note = f"the answer claims an act of {shown(certain[0].tool)}, which never worked"
         return Scored(0.0, note, {"claims": len(certain)}, tuple(differences))
-
-    def _received(self, texts: Sequence[str], idle: Sequence[str], worked: Collection[str]) -> Iterator[Claim]:
-        """Yield the claims that receipts show."""
-        others = {one for name in worked for one in self.receipts.get(name, ())}
-        for text in texts if self.receipts else ():
-            held = sequences(text)
-            for name in idle:
-                if found := receipts_in(held, {*self.receipts.get(name, ())} - others):
-                    participles = {word for one in found for word in one.split() if is_participle(word)}
-                    yield Claim(name, text.strip()[:LONGEST_QUOTE], tuple(participles), is_own=True)

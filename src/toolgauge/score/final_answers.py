@@ -1,12 +1,11 @@
-"""The answers that an agent gave its user, and the receipts in them: words that answers hold only after a tool worked.
+"""The answers that an agent gave its user.
 
-Receipts are learned from traffic and reviewed as a part of a criterion, so that the same spans still give the same scores. Frameworks
-offer tools for structured answers, and run nothing for them: Pydantic AI's `final_result`, ADK's `set_model_response`, the Claude Agent
+Frameworks offer tools for structured answers, and run nothing for them: Pydantic AI's `final_result`, ADK's `set_model_response`, the Claude Agent
 SDK's `StructuredOutput`, and classes that LangChain and Strands offer under the name of the answer's type.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from operator import attrgetter
 
@@ -19,14 +18,6 @@ from toolgauge.model.trajectory import Message, Trajectory
 
 # So much of an answer is read.
 LONGEST_ANSWER = 20_000
-_LONGEST = 4
-# Letters of scripts without spaces are words of their own.
-_WORD = re.compile(
-    r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W\d_]+)*"
-)
-# The end of a sentence, and words with digits: nobody's ids become receipts.
-_END = re.compile(r"[.!?;:\n\u3002\uff01\uff1f|]|[^\s\d]{0,64}\d\S*")
-_NEEDED = 2
 
 
 def answers(trajectory: Trajectory) -> list[Message]:
@@ -52,22 +43,6 @@ def no_answer(trajectory: Trajectory) -> NotEvaluated:
     """Return the outcome of a trajectory without any answer: the agent gave none, or none was recorded."""
     is_recorded = trajectory.messages and any(call.requested_by is not None for call in trajectory.calls)
     return _NO_ANSWER if is_recorded else _NOT_RECORDED
-
-
-def sequences(text: str) -> set[str]:
-    """Return the sequences of up to four words of an answer, none across the end of a sentence or a word with digits."""
-    found: set[str] = set()
-    for sentence in _END.split(text[:LONGEST_ANSWER].lower()):
-        words = _WORD.findall(sentence)
-        for size in range(1, _LONGEST + 1):
-            found.update(map(" ".join, zip(*(words[start:] for start in range(size)), strict=False)))
-    return found
-
-
-def receipts_in(held: Collection[str], receipts: Collection[str]) -> set[str]:
-    """Return the receipts among the sequences of an answer, where these are enough for a claim."""
-    found = {*held}.intersection(receipts)
-    return found if len(found) >= _NEEDED else set()
 
 
 # The names of such tools as words; with several types of answers, names begin with these.

@@ -2,7 +2,6 @@
 
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -118,19 +117,6 @@ def test_entries_that_can_be_read_of_a_damaged_file_go_on_in_memory_and_an_empty
         assert third.store.moved_aside is None
         assert [entry.id for entry in third.journal.entries()] == [after]
         assert third.metrics.unreadable.value() == 0
-
-
-def test_file_of_version_1_becomes_one_with_a_journal(tmp_path: Path):
-    connection = sqlite3.connect(tmp_path / FILE_NAME)
-    connection.execute("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
-    connection.execute("INSERT INTO watch VALUES (x'61', x'31')")
-    connection.execute("PRAGMA user_version = 1")
-    connection.commit()
-    connection.close()
-    with opened(tmp_path) as store:
-        assert store.store.load_watch() == {b"a": b"1"}
-        entry = store.append(b"x")
-    assert [found.id for found in left(tmp_path)] == [entry]
 
 
 def test_room_of_removed_entries_is_used_again_and_given_back_at_the_next_start(tmp_path: Path):

@@ -4,7 +4,7 @@ An id that the user gave is a part of the task; one that the run made up or crea
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -87,35 +87,20 @@ class Freedoms:
 
     def too_much(self, args: JsonObject) -> str | None:
         """Return the reason why arguments cannot be a reference for others; `None` where they can."""
-        values, masked = 0, self._redactor.masked
-        stack: list[tuple[Json, int]] = [(args, 0)]
-        while stack:
-            node, depth = stack.pop()
-            values += 1
-            if values > _MAX_VALUES or depth > _MAX_DEPTH:
+        for values, place in enumerate(_places(args)):
+            if values >= _MAX_VALUES or len(place) > _MAX_DEPTH:
                 return "its arguments are too large or too deep to be compared by value"
-            if isinstance(node, list):
-                stack += [(member, depth + 1) for member in node]
-            elif isinstance(node, dict):
-                stack += [(member, depth + 1) for member in node.values()]
-                if not all(len(key) <= _MAX_KEY and clean(key) == masked(key) == key for key in node):
-                    return "a key in its arguments is very long, or looks like a secret"
+            key = (place[-1] if place else None) or ""
+            if not (len(key) <= _MAX_KEY and clean(key) == self._redactor.masked(key) == key):
+                return "a key in its arguments is very long, or looks like a secret"
         return None
 
     def of(self, call: ToolCall, args: JsonObject) -> Mapping[Place, Freedom]:
         """Return the places whose value holds for this run only."""
         free: dict[Place, Freedom] = {}
-        stack: list[tuple[Place, Json]] = [((), args)]
-        while stack:
-            place, node = stack.pop()
-            if isinstance(node, list):
-                stack += [((*place, None), member) for member in node]
-            elif isinstance(node, dict):
-                for key, member in node.items():
-                    if self._redactor.is_private(key):
-                        free[place_of((*place, key))] = _SECRET
-                    else:
-                        stack.append(((*place, key), member))
+        for place in _places(args):
+            if place and place[-1] is not None and self._redactor.is_private(place[-1]):
+                free[place] = _SECRET
         for value in values_of(args):
             content = value.content
             made_by = self._made.get(_text_of(content))
@@ -193,6 +178,18 @@ class Freedoms:
         if found is None or found.day is None or _TODAY.match(text) is None:
             return False
         return any(abs(found.day - int(time_ns // _DAY_NS) - _EPOCH_DAY) <= 1 for time_ns in self._times_ns)
+
+
+def _places(args: Json) -> Iterator[Place]:
+    """Yield the places of a value and of everything within."""
+    stack: list[tuple[Place, Json]] = [((), args)]
+    while stack:
+        place, node = stack.pop()
+        yield place
+        if isinstance(node, list):
+            stack += [((*place, None), member) for member in node]
+        elif isinstance(node, dict):
+            stack += [((*place, key), member) for key, member in node.items()]
 
 
 def without_long_texts(value: Json) -> Json:

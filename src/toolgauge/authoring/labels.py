@@ -39,18 +39,21 @@ class LabelSet:
     # The number of values that cannot be read as verdicts, and the first such value.
     unread: int = 0
     first_unread: str = ""
+    # Whether the verdict on a trace is in the attribute that has this name; numbers pass from `pass_at` on.
+    is_attribute: bool = False
+    pass_at: float | None = None
 
     def add(self, labelled: Labelled, *, passed: bool) -> None:
         """Keep a verdict; one that differs from an earlier one leaves none."""
         self.verdicts[labelled] = passed if self.verdicts.get(labelled, passed) == passed else None
 
-    def add_attribute(self, trajectory: Trajectory, pass_at: float | None = None) -> None:
-        """Take the verdict on a trace from the attribute that has the name of this set."""
+    def add_attribute(self, trajectory: Trajectory) -> None:
+        """Take the verdict on a trace from its attribute, if this set reads labels from one."""
         value = trajectory.attributes.get(self.name, trajectory.resource.get(self.name))
-        if value is None or trajectory.scope != "trace":
+        if value is None or trajectory.scope != "trace" or not self.is_attribute:
             return
         labelled = Labelled(is_conversation=False, id=trajectory.trace_id)
-        self.add_value(labelled, str(value), passed=verdict_of(value, pass_at))
+        self.add_value(labelled, str(value), passed=verdict_of(value, self.pass_at))
 
     def add_value(self, labelled: Labelled, value: str, *, passed: bool | None) -> None:
         """Keep the verdict of a value, or count a value that cannot be read as one."""

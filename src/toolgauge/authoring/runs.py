@@ -205,15 +205,7 @@ class Choice:
     traces: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     only_failing: bool = False
-    labels: LabelSet | None = None
-    # Labels in an attribute of the traces.
-    label_attribute: LabelSet | None = None
-    label_pass_at: float | None = None
-
-    @property
-    def label_sets(self) -> tuple[LabelSet, ...]:
-        """All labels."""
-        return tuple(labels for labels in (self.labels, self.label_attribute) if labels is not None)
+    labels: tuple[LabelSet, ...] = ()
 
 
 @dataclass(slots=True)
@@ -251,8 +243,8 @@ class Chooser:
     def add(self, scorecard: Scorecard) -> None:
         """Take a scorecard; each trace comes before its conversation."""
         trajectory = scorecard.trajectory
-        if self._choice.label_attribute is not None:
-            self._choice.label_attribute.add_attribute(trajectory, self._choice.label_pass_at)
+        for labels in self._choice.labels:
+            labels.add_attribute(trajectory)
         faults = list(self._reader.faults(scorecard.results))
         conversation = trajectory.conversation_id
         if trajectory.scope == "conversation":
@@ -358,7 +350,7 @@ class Chooser:
             return gap
         if not trajectory.calls and not is_asked and self._reader.case_of(trajectory) is None:
             return "it has no tool call"
-        if self._choice.label_sets:
+        if self._choice.labels:
             if (contrary := self._contrary_label(trajectory, traces)) is not None:
                 return contrary
         elif self._choice.only_failing and not is_asked and not faults:
@@ -375,7 +367,7 @@ class Chooser:
     def _contrary_label(self, trajectory: Trajectory, traces: Sequence[str]) -> str | None:
         """Return how the labels speak against a run; `None` where they are as it has to be."""
         verdicts, comes_first = set[bool](), trajectory.scope == "conversation"
-        for labels in self._choice.label_sets:
+        for labels in self._choice.labels:
             for trace in traces:
                 label = labels.label_of(trace, trajectory.conversation_id, conversation_first=comes_first)
                 verdict = None if label is None else labels.verdicts[label]
@@ -425,14 +417,14 @@ def choose_runs(
 ) -> Chooser:
     """Take the runs of a recording that are asked for. They have to pass the criteria that people wrote, else the default ones."""
     required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
-    if not required and not choice.label_sets:
+    if not required and not choice.labels:
         required = frozenset(criterion.name for criterion in criteria)
     kinds, tools = tool_kinds(config), choice.tools
     counts = bool if tools is None else Globs(tools).match if isinstance(tools, tuple) else kinds.writes
     reader = RunReader(counts=counts, kinds=kinds, redactor=redactor(config), case_key=choice.case_key)
-    labels = () if choice.label_attribute is None else (choice.label_attribute.name,)
+    keys = (choice.case_key, *(labels.name for labels in choice.labels if labels.is_attribute))
     chooser = Chooser(reader, choice, required)
-    for scorecard in scorecards(recording, offline_pipeline(config, criteria, attributes=(choice.case_key, *labels))):
+    for scorecard in scorecards(recording, offline_pipeline(config, criteria, attributes=keys)):
         chooser.add(scorecard)
         if choice.traces and not chooser.missing:
             # No later run can be asked for.

@@ -123,6 +123,9 @@ def command(
 
     Each criterion is then tried on the recording: one that accepts every one of several runs is named, as it finds nothing in runs like these.
     """
+    labels = [] if label_file is None else [read_labels(label_file, label_pass_at)]
+    if label_attribute is not None:
+        labels.append(LabelSet(label_attribute, is_attribute=True, pass_at=label_pass_at))
     choice = Choice(
         scope=scope or ("trace" if traces else "conversation"),
         tools=_tools(tools),
@@ -130,9 +133,7 @@ def command(
         traces=tuple(trace.lower() for trace in traces),
         cases=cases,
         only_failing=promote,
-        labels=None if label_file is None else read_labels(label_file, label_pass_at),
-        label_attribute=None if label_attribute is None else LabelSet(label_attribute),
-        label_pass_at=label_pass_at,
+        labels=tuple(labels),
     )
     config, criteria = load_to_score(config_paths, with_runs_put_together(choice.scope, overrides), criteria_files)
     with reading_progress(files) as reading:

@@ -54,8 +54,8 @@ class Firings(View):
             path = Path(asked.labels)
             labels = _pulled(asked) if _is_backend(asked.labels) else read_labels(path, asked.label_pass_at)
             self._labels.append(labels)
-        self._attribute = None if asked.label_attribute is None else LabelSet(asked.label_attribute)
-        self._labels += filter(None, [self._attribute])
+        if asked.label_attribute is not None:
+            self._labels.append(LabelSet(asked.label_attribute, is_attribute=True, pass_at=asked.label_pass_at))
         self._judges, self._stopwatch = CountedJudges(), Stopwatch()
         self._feedback = RecordedFeedback(asked.label_pass_at)
         self._backtest = Backtest(criteria)
@@ -66,7 +66,7 @@ class Firings(View):
         return offline_pipeline(
             self.config,
             self.criteria,
-            attributes=() if self._attribute is None else (self._attribute.name,),
+            attributes=[one.name for one in self._labels if one.is_attribute],
             judging=self._judges,
             around=self._stopwatch.measure if self.asked.cost else None,
             feedback=self._feedback,
@@ -74,8 +74,8 @@ class Firings(View):
 
     def takes(self, trajectory: Trajectory) -> bool:
         """Take the attribute with the verdict from each run."""
-        if self._attribute is not None:
-            self._attribute.add_attribute(trajectory, self.asked.label_pass_at)
+        for labels in self._labels:
+            labels.add_attribute(trajectory)
         return True
 
     def lines(self, scorecard: Scorecard) -> Iterable[str]:

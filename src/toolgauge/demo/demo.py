@@ -233,7 +233,7 @@ class _Demo:
         judged = tuple(closed[trace_id] for trace_id in _origins(sent) if trace_id in closed)
         sent_spans = sum(count_items(body) for recording in sent for body in recording.requests)
         self._print(heading("What arrived at the destination", style))
-        self._print((*books_lines(self.arrivals, sent_spans), *example_lines(self.arrivals)))
+        self._print(arrival_lines(self.arrivals, sent_spans))
         regressions = await self._show_release(recorded) if regression else ()
         self._print((*heading("Summary", style), *summary_lines(judged, _SHOWN, regressions, style)))
         # The command as it was called: an environment need not be on the search path.
@@ -426,15 +426,11 @@ def summary_lines(
         yield _marked(style, _ALARM, f"{criterion} of {tool or 'all tools'} fell from {baseline} to {current}")
 
 
-def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
-    """Count the spans, events and metrics at the destination."""
+def arrival_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
+    """Count the spans, events and metrics at the destination; show the attributes that one tool span was given, and its scorecard span."""
     yield f"{sent_spans} spans were sent and {arrivals.spans} arrived, {len(arrivals.annotated)} of them with scores as attributes;"
     events = sum(arrivals.events.values())
     yield f"besides them {len(arrivals.scorecards)} scorecard spans, {events} evaluation events, {len(arrivals.metrics)} metrics by OTLP push."
-
-
-def example_lines(arrivals: DemoDestination) -> Iterator[str]:
-    """Show the attributes that one tool span was given, and the size of its scorecard span."""
     # The scorecard with the largest share of failures among its judged calls.
     if not arrivals.scorecards:
         return

@@ -40,7 +40,7 @@ def trajectory_list(
     limit: int,
 ) -> tuple[JsonObject, Iterator[str]]:
     """List the trajectories that the filters let through, and the counts of all criteria; also as lines."""
-    kept, scoring = scored.kept, scored.scoring
+    kept, scoring, unmatched = scored.kept, scored.scoring, scored.unmatched.so_far()
     if order == "newest_first":
         kept.sort(key=lambda one: -one.trajectory.end_ns)
     matching = [one for one in kept if filters.matches(one)]
@@ -49,7 +49,6 @@ def trajectory_list(
     end = offset + len(shown)
     next_offset = end if shown and end < len(matching) else None
     counts = [one for one in scored.summary.counts if one.words]
-    unmatched = scored.unmatched.so_far()
     without = [f"`{one.criterion.name}` {one.description}: look at {one.keys}" for one in unmatched[:_MAX_NAMED]]
     answer: JsonObject = {
         "recording": name,

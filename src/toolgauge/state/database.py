@@ -4,7 +4,6 @@ A damaged file is told from one that cannot be used just now, and is never writt
 """
 
 import functools
-import itertools
 import os
 import sqlite3
 from collections.abc import Generator
@@ -15,20 +14,18 @@ from toolgauge.model.errors import StartError
 from toolgauge.state import journal_rows
 from toolgauge.state.settings import Sync
 
-# Entry n leads from version n to n + 1 of the schema, which is kept in `user_version`.
-_SCHEMA = (
-    ("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",),
-    journal_rows.SCHEMA,
-    journal_rows.SHOWN_SCHEMA,
-    journal_rows.COUNTED_SCHEMA,
-    journal_rows.SAMPLED_SCHEMA,
-    journal_rows.EFFECTS_SCHEMA,
-    journal_rows.CRASHES_SCHEMA,
+# What leads to each version, which is kept in `user_version`, from the one before. Earlier ones were in no release.
+_SCHEMA = {
+    5: ("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID", *journal_rows.SCHEMA),
+    6: journal_rows.EFFECTS_SCHEMA,
+    7: journal_rows.CRASHES_SCHEMA,
     # Of people on runs; a scorecard is NULL where it is not kept.
-    ("CREATE TABLE verdicts (id TEXT PRIMARY KEY, verdict BLOB NOT NULL, scorecard BLOB, checksum INTEGER NOT NULL)",),
-)
-VERSION = len(_SCHEMA)
-# "tlga": what `file` and others know the file by. Files of version 1 have none.
+    8: (
+        "CREATE TABLE verdicts (id TEXT PRIMARY KEY, verdict BLOB NOT NULL, scorecard BLOB, checksum INTEGER NOT NULL)",
+    ),
+}
+VERSION = max(_SCHEMA)
+# "tlga": what `file` and others know the file by.
 _APPLICATION_ID = 0x746C6761
 # Bodies are found damaged when they are read, each with its checksum.
 _CHECKED = frozenset({"watch", "process", "entries", "closed", "shown", "verdicts"})
@@ -67,7 +64,7 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_FILE_BYTES}")
         with transaction(connection):
-            for statement in itertools.chain.from_iterable(_SCHEMA[version:]):
+            for statement in (one for later, made in _SCHEMA.items() if later > version for one in made):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             # Written each time, also where it is the same: a full disk is to be seen here.
@@ -90,12 +87,12 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     found = _tables(connection)
     application, written = _integer(connection, "PRAGMA application_id"), _integer(connection, "PRAGMA user_version")
     with closing(sqlite3.connect(":memory:")) as model:
-        known = [_tables(model)]
-        for statements in _SCHEMA:
+        known = {0: _tables(model)}
+        for version, statements in _SCHEMA.items():
             for statement in statements:
                 model.execute(statement)
-            known.append(_tables(model))
-    if application != _APPLICATION_ID and found not in known:
+            known[version] = _tables(model)
+    if application != _APPLICATION_ID and found not in known.values():
         raise StartError(
             f"`{path}` is a database of something else than toolgauge",
             hint="give toolgauge another `state.directory`",
@@ -105,7 +102,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
             f"`{path}` was written by a newer toolgauge (schema {written}, this one knows {VERSION})",
             hint="run that version, or give this one another `state.directory`",
         )
-    if written not in range(len(known)) or found != known[written]:
+    if found != known.get(written):
         raise malformed("its list of tables, or its version, is damaged")
     if not found and _integer(connection, "PRAGMA page_count") > 1:
         raise malformed("its list of tables is damaged")

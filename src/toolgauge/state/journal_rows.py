@@ -23,23 +23,16 @@ SCHEMA = (
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, signal TEXT NOT NULL, own INTEGER NOT NULL,"
     " received_ns INTEGER NOT NULL, size INTEGER NOT NULL, checksum INTEGER NOT NULL, delivered INTEGER NOT NULL)",
     "CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
-    "CREATE TABLE closed (number INTEGER PRIMARY KEY, id BLOB NOT NULL, scope TEXT NOT NULL, closed_ns INTEGER NOT NULL)",
+    "CREATE TABLE closed (number INTEGER PRIMARY KEY, id BLOB NOT NULL, scope TEXT NOT NULL, closed_ns INTEGER NOT NULL,"
+    " sampled BLOB)",
     # One row: how often a journal was opened, since when nothing that was sent is missing, and when a process last wrote that it runs.
-    "CREATE TABLE process (id INTEGER PRIMARY KEY CHECK (id = 1), starts INTEGER NOT NULL, since_ns INTEGER, alive_ns INTEGER)",
-    "INSERT INTO process (id, starts) VALUES (1, 0)",
-)
-SHOWN_SCHEMA = (
+    # Then what the next start expects: counts of the changes to the journal, from a number that no other file has, and of its entries.
+    "CREATE TABLE process (id INTEGER PRIMARY KEY CHECK (id = 1), starts INTEGER NOT NULL, since_ns INTEGER, alive_ns INTEGER,"
+    " written INTEGER NOT NULL DEFAULT 0, entries INTEGER NOT NULL DEFAULT 0)",
+    "INSERT INTO process (id, starts, written) VALUES (1, 0, abs(random() / 4))",
     "CREATE TABLE shown (number INTEGER PRIMARY KEY, conversation BLOB UNIQUE NOT NULL, hashes BLOB NOT NULL,"
     " has_user INTEGER NOT NULL, gap TEXT)",
 )
-# Counts of the changes to the journal, from a number that no other file has, and of its entries: what the next start expects.
-COUNTED_SCHEMA = (
-    "ALTER TABLE process ADD COLUMN written INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE process ADD COLUMN entries INTEGER NOT NULL DEFAULT 0",
-    "UPDATE process SET written = abs(random() / 4), entries = (SELECT count(*) FROM entries)",
-    "UPDATE entries SET checksum = ~checksum WHERE delivered",
-)
-SAMPLED_SCHEMA = ("ALTER TABLE closed ADD COLUMN sampled BLOB",)
 # The last work of the process before, and how many in a row ended at that.
 CRASHES_SCHEMA = (
     "ALTER TABLE process ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0",

@@ -211,7 +211,7 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         if offered := spans.offered_tools(span.attributes.get(INPUT)):
             yield ToolsOffered(tools=offered)
     elif source == "crewai":
-        # The tasks of a crew are the nearest thing to a user's text that CrewAI records.
+        # The tasks of a crew, the nearest thing to a user's text that CrewAI records.
         for task in values.as_list(values.decoded(span.attributes.get("crew_tasks"))):
             yield from conventions.text_seen("user", values.as_object(task).get("description"))
     elif source == "smolagents" and (found := spans.managed_agent_call(span) or spans.code_step(span)):

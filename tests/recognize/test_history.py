@@ -73,21 +73,21 @@ def test_what_has_no_owner_is_not_remembered():
     reader = HistoryReader()
     for count in (2, 3):
         assert reader.received(history(count), (None, "agent")) == whole(history(count))
-    assert reader.remembered == 0
+    assert len(reader.known) == 0
 
 
 def test_the_histories_of_longest_ago_are_forgotten_when_all_together_are_too_long():
     reader = HistoryReader()
     for number in range(60):
         reader.received(history(1, "x" * 200_000), (f"trace {number}", "agent"))
-    assert 0 < reader.remembered < 30
+    assert 0 < len(reader.known) < 30
 
 
 def test_one_input_does_not_push_out_all_others():
     reader = HistoryReader()
     reader.received(history(1), ("other", "agent"))
     reader.received(history(1, "x" * 3_000_000), OWNER)
-    assert reader.remembered == 1
+    assert len(reader.known) == 1
 
 
 def test_a_picture_beside_the_text_of_an_answer_is_kept():

@@ -121,7 +121,7 @@ class WaitingCalls:
     """Hashes of the ids, and of the names and arguments, of waiting calls with their service and conversation."""
 
     def __init__(self, max_entries: int = _MAX_ENTRIES) -> None:
-        # Those seen to wait least recently are forgotten.
+        # The calls that were last seen to wait the longest time ago are forgotten.
         self._known = LRUCache[int, None](max_entries)
 
     def explained(self, trajectory: Trajectory) -> Trajectory:

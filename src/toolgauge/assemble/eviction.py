@@ -173,15 +173,14 @@ class Recovery:
     def restore(self, closed: Iterable[ClosedId], now_ns: int) -> None:
         """Remember what an earlier process closed, before its journal is read: the traces are not scored again."""
         self.is_running = True
-        for one in closed:
-            # At any age: entries of the journal may be as old.
-            memory = self._traces.closed if one.scope == "trace" else self._conversations.closed
-            memory.restore(one.id, one.closed_ns, now_ns)
+        self.remember(closed, (), now_ns)
 
     def remember(self, closed: Iterable[ClosedId], begun: Iterable[str], now_ns: int) -> None:
-        """Remember traces that other processes have closed, and those `begun`, whose first messages are not read again."""
+        """Remember what other processes have closed, and traces `begun`, whose first messages are not read again."""
         for one in closed:
-            self._traces.closed.restore(one.id, one.closed_ns, now_ns)
+            # At any age: entries of a journal may be as old.
+            memory = self._traces.closed if one.scope == "trace" else self._conversations.closed
+            memory.add(one.id, now_ns, one.closed_ns)
         self.begun.update(dict.fromkeys(begun))
         while len(self.begun) > _MAX_BEGUN:
             del self.begun[next(iter(self.begun))]

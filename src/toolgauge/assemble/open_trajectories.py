@@ -30,13 +30,13 @@ class ClosedIds:
         # When it was closed and last heard of; the least recently heard of first.
         self._closed = OrderedDict[bytes, tuple[int, int]]()
 
-    def add(self, closed_id: str, now_ns: int) -> None:
-        """Remember that something was closed."""
-        self._note(_compact(closed_id), now_ns, now_ns)
-
-    def restore(self, closed_id: str, closed_ns: int, now_ns: int) -> None:
-        """Remember on from now what an earlier process closed."""
-        self._note(_compact(closed_id), closed_ns, now_ns)
+    def add(self, closed_id: str, now_ns: int, closed_ns: int | None = None) -> None:
+        """Remember from now on that something was closed, now or earlier."""
+        key = _compact(closed_id)
+        self._closed[key] = (now_ns if closed_ns is None else closed_ns, now_ns)
+        self._closed.move_to_end(key)
+        while len(self._closed) > self._capacity or now_ns - next(iter(self._closed.values()))[1] > self._keep_ns:
+            self._closed.popitem(last=False)
 
     def remove(self, closed_id: str) -> None:
         """Forget that something was closed."""
@@ -51,16 +51,9 @@ class ClosedIds:
         """Return how long ago it was closed, and remember it on: who is late once may be late again."""
         if not self.holds(closed_id, now_ns):
             return None
-        key = _compact(closed_id)
-        closed_ns, _ = self._closed[key]
-        self._note(key, closed_ns, now_ns)
+        closed_ns, _ = self._closed[_compact(closed_id)]
+        self.add(closed_id, now_ns, closed_ns)
         return now_ns - closed_ns
-
-    def _note(self, key: bytes, closed_ns: int, now_ns: int) -> None:
-        self._closed[key] = (closed_ns, now_ns)
-        self._closed.move_to_end(key)
-        while len(self._closed) > self._capacity or now_ns - next(iter(self._closed.values()))[1] > self._keep_ns:
-            self._closed.popitem(last=False)
 
 
 def _compact(closed_id: str) -> bytes:
@@ -77,20 +70,18 @@ class Schedule:
 
     def __init__(self, due_of: Callable[[str], int | None]) -> None:
         self._due_of = due_of
-        self._heap: list[tuple[int, int, str]] = []
+        self._heap: list[tuple[float, int, str]] = []
         # The entry in the heap that counts for a key, which is never later than the true time, and the key's number.
-        self._entry: dict[str, tuple[int, int]] = {}
+        self._entry: dict[str, tuple[float, int]] = {}
         self._notes = 0
 
     def note(self, key: str, due_ns: int) -> None:
         """Note that a key may be due at this time; a later time than noted before is ignored."""
-        entry = self._entry.get(key)
-        if entry is None:
-            self._notes += 1
-        if entry is None or due_ns < entry[0]:
-            self._note(key, due_ns, self._notes if entry is None else entry[1])
-
-    def _note(self, key: str, due_ns: int, number: int) -> None:
+        noted_ns, number = self._entry.get(key, (inf, None))
+        if due_ns >= noted_ns:
+            return
+        if number is None:
+            number = self._notes = self._notes + 1
         self._entry[key] = (due_ns, number)
         heappush(self._heap, (due_ns, number, key))
         if len(self._heap) > _MOSTLY_STALE * len(self._entry) + _ALLOWED_STALE:
@@ -110,9 +101,11 @@ class Schedule:
             if due_ns is not None and due_ns <= entry_ns:
                 return due_ns
             heappop(self._heap)
-            del self._entry[key]
-            if due_ns is not None:
-                self._note(key, due_ns, number)
+            self._entry[key] = (inf, number)
+            if due_ns is None:
+                del self._entry[key]
+            else:
+                self.note(key, due_ns)
         return None
 
     def pop_due(self, now_ns: int) -> str | None:

@@ -4,7 +4,7 @@ Log records are folded into their spans. Circles of ids and clocks that disagree
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
@@ -35,6 +35,7 @@ _Edge: TypeAlias = tuple[Node, Node]
 _LogOrder: TypeAlias = tuple[bool, int, str, int, str]
 _order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
 _time: Callable[[Node], int] = attrgetter("time_ns")
+_executions: Callable[[Node], list[Execution]] = attrgetter("executions")
 _is_log, _span_id, _service = attrgetter("is_log"), attrgetter("ref.span_id"), attrgetter("first.service")
 _rank: Callable[[ConversationSeen], tuple[int, str]] = attrgetter("rank", "conversation_id")
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
@@ -188,7 +189,17 @@ def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> 
         if node.from_log_only:
             # The span itself may have been seen all the same, and had nothing to say.
             node.parent = parents.get(span_id)
-    _absorb_logs([node for node in nodes.values() if node.executions])
+    # A log record of a call, and the tool span with its id, may be anywhere in the trace.
+    executing = sorted(filter(_executions, nodes.values()), key=lambda node: (node.start_ns, node.ref.span_id))
+    shown: dict[str, Execution] = {}
+    for execution in chain.from_iterable(map(_executions, executing)):
+        if execution.call_id is not None and not execution.from_log and execution.name:
+            shown.setdefault(execution.call_id, execution)
+    for node in nodes.values():
+        for execution in node.executions:
+            if execution.from_log and execution.call_id in shown:
+                shown[execution.call_id].absorb(execution)
+        node.executions = [execution for execution in node.executions if execution.host is None]
     return nodes
 
 
@@ -248,20 +259,6 @@ def _one_model_call(known: ModelCall, seen: ModelCall) -> ModelCall:
     return replace(kept, input_tokens=other.input_tokens, output_tokens=other.output_tokens)
 
 
-def _absorb_logs(nodes: Sequence[Node]) -> None:
-    """Merge the log records of a call into the tool span with the same id, wherever both are in the trace."""
-    shown: dict[str, Execution] = {}
-    for node in sorted(nodes, key=lambda node: (node.start_ns, node.ref.span_id)):
-        for execution in node.executions:
-            if execution.call_id is not None and not execution.from_log and execution.name:
-                shown.setdefault(execution.call_id, execution)
-    for node in nodes:
-        for execution in node.executions:
-            if execution.from_log and execution.call_id in shown:
-                shown[execution.call_id].absorb(execution)
-        node.executions = [execution for execution in node.executions if execution.host is None]
-
-
 def _folded(readings: Sequence[Reading]) -> Node:
     """Return one node for a span and its log records."""
     # The span comes before its log records, which are in an order that does not depend on arrival.
@@ -281,7 +278,7 @@ def _folded(readings: Sequence[Reading]) -> Node:
     shown: _Shown | None = None
     answered: dict[str | None, bool] | None = None
     for log in logs:
-        # What may be another view of a call that the node has is compared with it first.
+        # Calls and answers of the log record may be other views of the node's own.
         known = node.requests, node.executions, node.answers
         node.requests, node.executions, node.answers = [], [], []
         _observed(log, node)

@@ -24,7 +24,7 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.records import Record, Span
-from toolgauge.recognize import conventions, envelopes, values
+from toolgauge.recognize import conventions, langchain, values
 from toolgauge.recognize.definitions import is_schema
 from toolgauge.recognize.mapped_dialect import (
     MappedDialect,
@@ -414,7 +414,7 @@ def _request(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Field
 
 def _arguments(key: str, text: str) -> object:
     """Return the place of a call's arguments, `None` where the text holds none."""
-    read = envelopes.given(values.arguments(text)) if text.startswith(("{", "[{")) else None
+    read = langchain.opened_arguments(values.arguments(text)) if text.startswith(("{", "[{")) else None
     given = values.as_object(read.value) if isinstance(read, Recorded) else None
     if given is None or (given and is_schema(given)) or is_request(given):
         return None
@@ -433,7 +433,7 @@ def _messages(
     found: _Fields = {}
     for key, written in found_values.items():
         if may_be_json(written):
-            value = envelopes.unwrapped(values.decoded(written))
+            value = langchain.unwrapped(values.decoded(written))
             opened[key] = value
             shapes.setdefault(shape_of(value), []).append(key)
             if isinstance(value, dict) and shape_of(value.get("tools")) == "tools":

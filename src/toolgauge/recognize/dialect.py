@@ -1,6 +1,6 @@
 """The base of dialects: the table of a producer's keys, from which its claims and most of its reading follow.
 
-`ConventionsReader` reads what follows the conventions. Content may be JSON text or structured, on the span, on a span event, or only
+`ConventionsReader` reads records that follow the conventions. Content may be JSON text or structured, on the span, on a span event, or only
 on a log record that names the span. Missing content stays `NOT_RECORDED`: half of all producers send none.
 """
 
@@ -237,12 +237,7 @@ class HistoryReader:
     """Reads inputs; remembers the newest of each owner as long as there is room."""
 
     def __init__(self) -> None:
-        self._known = LRUCache[Owner, _Known](_MOST_CHARACTERS, getsizeof=lambda known: len(known.begun))
-
-    @property
-    def remembered(self) -> int:
-        """Number of inputs in memory."""
-        return len(self._known)
+        self.known = LRUCache[Owner, _Known](_MOST_CHARACTERS, getsizeof=lambda known: len(known.begun))
 
     def received(self, value: Value, owner: Owner) -> list[Observation]:
         """Read what `conventions.received` reads."""
@@ -252,7 +247,7 @@ class HistoryReader:
     def _read(self, value: str, owner: Owner) -> _Known | None:
         if owner[0] is None or values.is_too_large(value):
             return None
-        text, before = value.strip(), self._known.get(owner, _NOTHING)
+        text, before = value.strip(), self.known.get(owner, _NOTHING)
         messages: Messages | None = None
         if before.begun and text.startswith(before.begun):
             rest = text[len(before.begun) :].lstrip(_JSON_SPACES)
@@ -274,7 +269,7 @@ class HistoryReader:
             user or before.user,
         )
         if len(known.begun) <= _MOST_OF_ONE:
-            self._known[owner] = known
+            self.known[owner] = known
         return known
 
 

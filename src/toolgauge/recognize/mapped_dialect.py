@@ -23,7 +23,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.dialect import PlainDialect
-from toolgauge.recognize.envelopes import unwrapped
+from toolgauge.recognize.langchain import unwrapped
 from toolgauge.recognize.messages import Message, messages_of
 from toolgauge.recognize.values import MAX_ITEMS, decoded_or_text
 from toolgauge.settings import Section

@@ -11,9 +11,8 @@ from toolgauge.model.literals import CLASS
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.definitions import definitions, is_schema
-from toolgauge.recognize.envelopes import REPRS, unwrapped
 from toolgauge.recognize.hosted_tools import code_execution
-from toolgauge.recognize.langchain import batch, flat_message, generated, message_fields
+from toolgauge.recognize.langchain import REPRS, batch, flat_message, generated, message_fields, unwrapped
 from toolgauge.recognize.messages import Message, messages_of
 
 _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'

@@ -36,7 +36,7 @@ from toolgauge.model.ports import Completing, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import TOKEN_KEYS, Keys, model_call, span_failure
-from toolgauge.recognize.envelopes import opened_answer, opened_call
+from toolgauge.recognize.langchain import opened_answer, opened_call
 from toolgauge.selfmetrics import SelfMetrics
 
 _MAX_NAME = 256

@@ -23,7 +23,7 @@ from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome,
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.plain_calls import OneOutcome
-from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.selection import hidden_calls
 
 _MAX_DIFFERENCES = 20
 _ENVELOPE = "content"
@@ -224,15 +224,3 @@ def made_calls(trajectory: Trajectory, keys: Iterable[str | None], *, with_outpu
         output = _output(call.result, is_raw=is_raw) if with_outputs else ""
         calls.append(LiveCall(call.name, args, own_id if call.tool_id is None else call.tool_id, output))
     return calls
-
-
-def unsupported(expected: Expected) -> Errored | None:
-    """Refuse what UiPath has no words for."""
-    for call in expected.calls:
-        if call.optional or call.repeat != (1, 1):
-            return Errored(
-                error_type="unsupported_reference",
-                message=f"UiPath takes neither `optional` nor `repeat`, which {shown(call.name)} has: list each call as often"
-                " as it is expected, or use `tool_trajectory`",
-            )
-    return None

@@ -74,21 +74,13 @@ class ClientThread:
         await asyncio.to_thread(thread.join, _CLOSE_S)
 
     def _begin(self) -> asyncio.AbstractEventLoop:
-        loop = self._loop = asyncio.new_event_loop()
-
-        async def ended() -> None:
-            tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        loop = self._loop = runner.get_loop()
 
         def run() -> None:
-            try:
+            # Its end cancels what is still asked.
+            with runner:
                 loop.run_forever()
-            finally:
-                loop.run_until_complete(ended())
-                loop.run_until_complete(loop.shutdown_asyncgens())
-                loop.close()
 
         # A daemon thread: a hanging library must not keep the process alive.
         self._thread = threading.Thread(target=run, name="toolgauge-judges", daemon=True)

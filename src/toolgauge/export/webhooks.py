@@ -160,6 +160,9 @@ class Events:
         return {"version": 1, "incident": incident, "regressions": regressions}
 
 
+_Take: TypeAlias = Callable[["_Webhook"], int]
+
+
 class _Webhook:
     """One destination: a task that sends all that is due, one request at a time. Belongs to the event loop."""
 
@@ -173,7 +176,7 @@ class _Webhook:
     ) -> None:
         self._settings = settings
         self._name = name
-        self._messages = Events(trace_url)
+        self.messages = Events(trace_url)
         self._metrics = metrics
         headers = dict(checked_headers(settings.headers, name))
         self._headers = {**headers, "Content-Type": "application/json", "User-Agent": user_agent}
@@ -189,27 +192,16 @@ class _Webhook:
         self._metrics.notifications.begin(*((self._name, outcome) for outcome in ("sent", "retried", "dropped")))
         self._task = asyncio.create_task(self._work())
 
-    def put(self, regressions: Sequence[Regression]) -> None:
-        self._took(self._messages.add(regressions, time.monotonic()))
-
-    def set_active(self, regressions: Sequence[Regression]) -> None:
-        self._took(self._messages.set_active(regressions, time.monotonic()))
-
-    def notify(self, notices: Sequence[Notice]) -> None:
-        """Take the failed runs of criteria that the webhook names; without names, of those with `notify: true`."""
+    def wanted(self, notices: Sequence[Notice]) -> Sequence[Notice]:
+        """Return the failed runs of criteria that the webhook names; without names, of those with `notify: true`."""
         names = self._settings.notify
-        self._took(
-            self._messages.notify(
-                [
-                    one
-                    for one in notices
-                    if (one.is_marked if names is None else any(fnmatchcase(one.criterion, glob) for glob in names))
-                ]
-            )
-        )
+        if names is None:
+            return [one for one in notices if one.is_marked]
+        return [one for one in notices if any(fnmatchcase(one.criterion, glob) for glob in names)]
 
-    def _took(self, dropped: int) -> None:
-        self._count_dropped(dropped, "too many wait")
+    def take(self, take: _Take) -> None:
+        """Take news, which returns the number without room."""
+        self._count_dropped(take(self), "too many wait")
         self._changed.set()
 
     async def close(self, timeout_s: float) -> None:
@@ -222,17 +214,17 @@ class _Webhook:
         await asyncio.wait([task], timeout=timeout_s)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        self._count_dropped(len(self._messages.take(math.inf)), "shutdown")
+        self._count_dropped(len(self.messages.take(math.inf)), "shutdown")
 
     async def _work(self) -> None:
         is_last = False
         while not is_last:
             self._changed.clear()
-            is_last, due_s = self._closing.is_set(), self._messages.due_s
+            is_last, due_s = self._closing.is_set(), self.messages.due_s
             if not is_last and (due_s is None or due_s > time.monotonic()):
                 await wait(self._changed, None if due_s is None else due_s - time.monotonic())
                 continue
-            requests = self._messages.take(math.inf if is_last else time.monotonic())
+            requests = self.messages.take(math.inf if is_last else time.monotonic())
             try:
                 while requests:
                     verdict = await self._delivered(requests[0])
@@ -241,7 +233,7 @@ class _Webhook:
                         self._count_dropped(1, verdict.reason)
                     else:
                         self._metrics.notifications.add(1, (self._name, "sent"))
-                    self._messages.settle(sent)
+                    self.messages.settle(sent)
             finally:
                 self._count_dropped(len(requests), "shutdown")
 
@@ -263,7 +255,7 @@ class _Webhook:
         return verdict
 
     async def _attempt(self, items: Sequence[Item]) -> Verdict:
-        body = json.dumps(self._messages.written(items)).encode()
+        body = json.dumps(self.messages.written(items)).encode()
         client = HttpClient(self._settings.client_tls, self._settings.timeout, connections=1, headers=self._headers)
         try:
             await client.start((self._settings.url,))
@@ -314,21 +306,21 @@ class Webhooks:
 
     def put(self, regressions: Sequence[Regression]) -> None:
         """Announce regressions that began, changed or ended; before `start` and after `close` they are ignored."""
-        self._hand_over(lambda webhook: webhook.put(regressions))
+        self._hand_over(lambda webhook: webhook.messages.add(regressions, time.monotonic()))
 
     def notify(self, notices: Sequence[Notice]) -> None:
         """Announce failed runs to the webhooks that want them; before `start` and after `close` they are ignored."""
-        self._hand_over(lambda webhook: webhook.notify(notices))
+        self._hand_over(lambda webhook: webhook.messages.notify(webhook.wanted(notices)))
 
     def set_active(self, regressions: Sequence[Regression]) -> None:
         """Take, after a restart, the lasting regressions that an earlier process announced."""
-        self._hand_over(lambda webhook: webhook.set_active(regressions))
+        self._hand_over(lambda webhook: webhook.messages.set_active(regressions, time.monotonic()))
 
-    def _hand_over(self, take: Callable[[_Webhook], None]) -> None:
+    def _hand_over(self, take: _Take) -> None:
         with self._lock:
             if self._loop is not None:
                 for webhook in self._webhooks:
-                    self._loop.call_soon_threadsafe(take, webhook)
+                    self._loop.call_soon_threadsafe(webhook.take, take)
 
     async def close(self, timeout_s: float) -> None:
         """Send the waiting requests within the time, and drop the rest. Lasting alerts are not resolved. Works twice, and without a start."""

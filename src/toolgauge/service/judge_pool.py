@@ -14,8 +14,7 @@ from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem
 from toolgauge.judge.inquiry import Client, DisabledJudges, VerdictForm
-from toolgauge.judge.judge_model import JudgeModel
-from toolgauge.judge.judges import ClientThread, Judges
+from toolgauge.judge.judges import ClientThread, JudgeModel, Judges
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.judging import Answers, Inquiry, JudgeEvaluator
 from toolgauge.model.trajectory import Trajectory

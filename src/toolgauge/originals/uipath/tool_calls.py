@@ -107,7 +107,7 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
 
 
 class PairedCalls(CallEvaluator[CriteriaT]):
-    """Scores the share of expected calls that found an equal one. `part` names what is compared beside the identity."""
+    """Scores the share of expected calls that found an equal one. `part` is the compared field beside the identity."""
 
     part: ClassVar[Literal["args", "output"]]
     model: ClassVar[type[Written]]

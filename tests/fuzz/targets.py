@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.otlp import stock
 from tests.walk.support import Walk
 from toolgauge import plugins
-from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.case import Case, parse
 from toolgauge.cases.scoring import Cases
 from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import load
@@ -194,7 +194,7 @@ class Targets:
     def cases(self, text: bytes) -> None:
         """Read and score offline cases."""
         for number, line in enumerate(text.split(b"\n")[:5]):
-            case = parse(Line(place=f"fuzz:{number}", content=line))
+            case = parse(f"fuzz:{number}", line)
             # The originals of peers may fail as they do; ours may not.
             if not isinstance(case, Case) or "." in case.evaluator:
                 continue

@@ -16,6 +16,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.values import as_object
 from toolgauge.score.equality import PythonEquality
 from toolgauge.score.plain_calls import OneOutcome, first_without, plain_expected
 from toolgauge.score.selection import NO_REFERENCE, hidden_calls, readable_arguments, shown, unseen_arguments
@@ -151,7 +152,7 @@ class Ast(OneOutcome):
             schema = offered[spelled].parameters or {}
             required = schema.get("required")
             properties: dict[str, tuple[str, str]] = {}
-            for key, value in _object(schema.get("properties")).items():
+            for key, value in as_object(schema.get("properties")).items():
                 found = _resolved(value, schema)
                 properties[key] = _kind(found), _kind(_resolved(found.get("items"), schema))
             functions.append(_Function(spelled, properties, required if isinstance(required, list) else []))
@@ -190,22 +191,18 @@ class Ast(OneOutcome):
         return next(function for function in functions if function.name == self._spelled(call.name))
 
 
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
 def _resolved(schema: Json, root: JsonObject) -> JsonObject:
     """Follow references within the schema, and take the first of several that is more than null."""
     for _ in range(_MAX_REFERENCES):
-        found = _object(schema)
+        found = as_object(schema)
         choices: Json = found.get("anyOf", found.get("oneOf"))
         reference = found.get("$ref")
         if isinstance(choices, list):
-            schema = next((choice for choice in choices if _object(choice).get("type") != "null"), None)
+            schema = next((choice for choice in choices if as_object(choice).get("type") != "null"), None)
         elif isinstance(reference, str):
             schema = root
             for part in reference.removeprefix("#/").split("/"):
-                schema = _object(schema).get(part)
+                schema = as_object(schema).get(part)
         else:
             return found
     return {}

@@ -110,23 +110,23 @@ class PairedCalls(CallEvaluator[CriteriaT]):
     """Scores the share of expected calls that found an equal one. `part` is the compared field beside the identity."""
 
     part: ClassVar[Literal["args", "output"]]
+    # The criteria's list of expected calls.
+    listed: ClassVar[Literal["tool_calls", "tool_outputs"]]
     model: ClassVar[type[Written]]
     # The key of the details with a line a comparison, and what a pair is in words.
     explained: ClassVar[str]
     explanation: ClassVar[str]
     stops_where_strict: ClassVar[bool] = False
 
-    @abstractmethod
-    def expected_in(self, criteria: CriteriaT) -> Sequence[Written]:
-        """Return the expected calls."""
-
     def keys(self, criteria: CriteriaT) -> Iterable[str | None]:
         """Return the ids and names of the expected calls."""
-        return (key for call in self.expected_in(criteria) for key in (call.id, call.name))
+        expected: Sequence[Written] = getattr(criteria, self.listed)
+        return (key for call in expected for key in (call.id, call.name))
 
     def compared(self, criteria: CriteriaT, calls: Sequence[LiveCall]) -> Judging:
         """Compare the calls."""
-        expected, part, stops = self.expected_in(criteria), self.part, self.strict and self.stops_where_strict
+        expected: Sequence[Written] = getattr(criteria, self.listed)
+        part, stops = self.part, self.strict and self.stops_where_strict
 
         def details(explanations: JsonObject) -> JsonObject:
             of_calls = [{"name": call.name, part: getattr(call, part), "id": call.id} for call in calls]
@@ -201,7 +201,7 @@ class ToolCallArgs(PairedCalls[ArgsCriteria]):
     there and changes nothing, as in the original. Parts: `matched` of `expected` calls, and `calls` that were made.
     """
 
-    part = "args"
+    part, listed = "args", "tool_calls"
     model = ToolCall
     explained = "explained_tool_calls_args"
     explanation = "expected calls were made with the expected arguments"
@@ -219,10 +219,6 @@ class ToolCallArgs(PairedCalls[ArgsCriteria]):
             ToolCall.model_construct(name=call.name, args=call.args or {}, id=call.call_id) for call in expected.calls
         ]
         return ArgsCriteria.model_construct(tool_calls=calls)
-
-    def expected_in(self, criteria: ArgsCriteria) -> Sequence[Written]:
-        """Return the expected calls."""
-        return criteria.tool_calls
 
     def unseen(self, criteria: ArgsCriteria, calls: Sequence[LiveCall], trajectory: Trajectory) -> NotEvaluated | None:
         """Look for arguments that were not recorded, of calls whose arguments count."""
@@ -452,7 +448,7 @@ class ToolCallOutput(PairedCalls[OutputCriteria]):
     matters, without it it does not. Parts: `matched` of `expected` calls, and `calls` that were made.
     """
 
-    part = "output"
+    part, listed = "output", "tool_outputs"
     model = ToolOutput
     explained = "explained_tool_calls_outputs"
     explanation = "expected outputs were found"
@@ -474,10 +470,6 @@ class ToolCallOutput(PairedCalls[OutputCriteria]):
                 message = f"UiPath refuses `output` of {shown(call.name)}, which is {kind_of(value)}: it must be text"
                 return Errored(error_type="validation", message=message)
         return OutputCriteria.model_construct(tool_outputs=outputs)
-
-    def expected_in(self, criteria: OutputCriteria) -> Sequence[Written]:
-        """Return the expected calls."""
-        return criteria.tool_outputs
 
     def unseen(
         self, criteria: OutputCriteria, calls: Sequence[LiveCall], trajectory: Trajectory

@@ -166,13 +166,11 @@ def test_failed_work_counts_and_what_was_not_recorded_is_no_0() -> None:
     )
     for outcome, tokens in runs:
         totals.add(RunUsage(outcome, tokens, 2.0, None))
-    assert totals.of_success("tokens") == 420.0
-    assert totals.of_success("duration") == 4.0
-    assert (totals.of_success("cost"), totals.recorded("cost")) == (None, 0)
-    assert totals.recorded("tokens") == 3
+    assert totals.summary().of_success == {"tokens": 420.0, "duration": 4.0, "cost": None}
+    assert totals.summary().recorded == {"tokens": 3, "duration": 4, "cost": 0}
 
 
 def test_where_none_succeeded_there_is_no_figure_for_a_success() -> None:
     totals = RunTotals()
     totals.add(RunUsage("fail", 300.0, 2.0, None))
-    assert (totals.of_success("tokens"), totals.recorded("tokens")) == (None, 1)
+    assert (totals.summary().of_success["tokens"], totals.summary().recorded["tokens"]) == (None, 1)

@@ -135,21 +135,14 @@ class RunTotals:
         self._recorded.update(other._recorded)  # noqa: SLF001
         self._settings = other._settings if other.runs else self._settings  # noqa: SLF001
 
-    def recorded(self, measure: Measure) -> int:
-        """Return how many runs recorded it."""
-        return sum(self._recorded[measure, outcome] for outcome in get_args(RunOutcome))
-
-    def of_success(self, measure: Measure) -> float | None:
-        """Return the sum of all runs that recorded it by the passed runs among them; `None` without such a run."""
-        passed = self._recorded[measure, "pass"]
-        return self._sums[measure] / passed if passed else None
-
     def summary(self) -> "RunSummary":
-        """Return all figures."""
+        """Return all figures; those of success are the sum of all runs that recorded it by the passed runs among them."""
+        passed: dict[Measure, int] = {measure: self._recorded[measure, "pass"] for measure in MEASURES}
+        recorded = self._recorded.items()
         return RunSummary(
             runs={outcome: self.runs[outcome] for outcome in get_args(RunOutcome)},
-            recorded={measure: self.recorded(measure) for measure in MEASURES},
-            of_success={measure: self.of_success(measure) for measure in MEASURES},
+            recorded={measure: sum(runs for (of, _), runs in recorded if of == measure) for measure in MEASURES},
+            of_success={one: self._sums[one] / runs if runs else None for one, runs in passed.items()},
             names_success=self._settings.names_success,
             currency=self._settings.currency,
         )

@@ -297,8 +297,6 @@ class Judges:
         self._feeding: asyncio.Task[None] | None = None
         self._calls: set[asyncio.Task[None]] = set()
         self._is_closed = False
-        metrics.queue.observe = lambda: {(): len(self._open)}
-        metrics.in_flight.observe = lambda: {(): len(self._calls)}
 
     @property
     def open_count(self) -> int:

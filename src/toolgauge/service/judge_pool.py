@@ -84,11 +84,11 @@ class JudgePool:
     def __init__(self, judges: Judges | None, metrics: JudgeMetrics) -> None:
         self._judges = judges
         self._disabled = DisabledJudges("no judge is configured")
-        self._metrics = metrics
         self._leaving: dict[Judges, asyncio.Task[None]] = {}
         self._answered: deque[Answers] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._observe()
+        metrics.queue.observe = lambda: {(): sum(judges.open_count for judges in self._all())}
+        metrics.in_flight.observe = lambda: {(): sum(judges.in_flight for judges in self._all())}
 
     @property
     def has_judges(self) -> bool:
@@ -134,7 +134,6 @@ class JudgePool:
         if judges is not None:
             await judges.start()
         gone, self._judges = self._judges, judges
-        self._observe()
         if gone is None:
             return
 
@@ -163,7 +162,3 @@ class JudgePool:
         if self._judges is not None:
             yield self._judges
         yield from self._leaving
-
-    def _observe(self) -> None:
-        self._metrics.queue.observe = lambda: {(): sum(judges.open_count for judges in self._all())}
-        self._metrics.in_flight.observe = lambda: {(): sum(judges.in_flight for judges in self._all())}

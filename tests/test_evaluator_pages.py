@@ -13,7 +13,7 @@ import pytest
 
 from tests.rows import each_row
 from toolgauge import plugins
-from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.case import Case, parse
 from toolgauge.cases.scoring import Cases
 from toolgauge.config.model import Defaults
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
@@ -95,7 +95,7 @@ def test_a_page_names_every_parameter(page: Path):
 def test_the_cases_of_a_page_score_what_is_written(page: Path):
     wrong: dict[str, Outcome] = {}
     for line, score in documented(page):
-        case = parse(Line(place="page", content=line.encode()))
+        case = parse("page", line.encode())
         assert isinstance(case, Case), case
         outcome = Cases().score(case).outcome
         if not _is_written(outcome, score):
@@ -119,7 +119,7 @@ def test_the_explanations_on_the_page_are_those_of_its_cases():
     (cases,) = blocks(page, "json cases")
     explanations: list[str] = []
     for line in cases.splitlines()[1:4]:
-        case = parse(Line(place="page", content=line.encode()))
+        case = parse("page", line.encode())
         assert isinstance(case, Case)
         outcome = Cases().score(case).outcome
         assert isinstance(outcome, Scored)

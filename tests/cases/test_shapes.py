@@ -4,7 +4,7 @@ import pytest
 
 from tests.rows import each_row
 from toolgauge.cases.actual import trajectory_of
-from toolgauge.cases.case import Case, CaseError, Line, Unreadable, parse
+from toolgauge.cases.case import Case, CaseError, Unreadable, parse
 from toolgauge.cases.expectations import expected_of
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
@@ -14,7 +14,7 @@ from toolgauge.model.trajectory import Message
 
 
 def read(text: str) -> Case | Unreadable:
-    return parse(Line(place="cases.jsonl:7", content=text.encode()))
+    return parse("cases.jsonl:7", text.encode())
 
 
 @each_row(

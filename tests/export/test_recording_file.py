@@ -10,7 +10,7 @@ import pytest
 
 from tests.rows import each_row
 from tests.wire.support import until_equal
-from toolgauge.export.recording_file import RecordingFile, Rotation, recording_ending
+from toolgauge.export.recording_file import RecordingFile, recording_ending
 from toolgauge.model.errors import StartError
 
 BODY = b"\x0a\x06\x12\x04\x12\x02\x2a\x00"
@@ -52,7 +52,7 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path):
 
 def test_with_rotation_a_file_that_is_there_is_moved_aside(tmp_path: Path):
     (tmp_path / "a.otlp").write_bytes(b"old")
-    written(RecordingFile(str(tmp_path / "a.otlp"), rotation=Rotation(max_bytes=100, max_backups=1)))
+    written(RecordingFile(str(tmp_path / "a.otlp"), max_bytes=100, max_backups=1))
     (backup,) = tmp_path.glob("a-*.otlp")
     assert backup.read_bytes() == b"old"
     assert (tmp_path / "a.otlp").read_bytes() == b"\x08" + BODY
@@ -62,13 +62,13 @@ def test_a_full_file_is_moved_aside_and_the_oldest_are_deleted(tmp_path: Path):
     stranger = tmp_path / "a-notes.otlp"
     stranger.write_bytes(b"mine")
     for _ in range(5):
-        written(RecordingFile(str(tmp_path / "a.otlp"), rotation=Rotation(max_bytes=20, max_backups=2)), 1)
+        written(RecordingFile(str(tmp_path / "a.otlp"), max_bytes=20, max_backups=2), 1)
     assert len([*tmp_path.glob("a-2*.otlp")]) == 2
     assert stranger.read_bytes() == b"mine"
 
 
 def test_a_file_grows_up_to_its_limit(tmp_path: Path):
-    recording = RecordingFile(str(tmp_path / "a.otlp"), rotation=Rotation(max_bytes=30, max_backups=9))
+    recording = RecordingFile(str(tmp_path / "a.otlp"), max_bytes=30, max_backups=9)
     recording.start()
     for count in range(1, 8):
         recording.put("traces", BODY)

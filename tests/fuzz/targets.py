@@ -15,7 +15,7 @@ from tests.config.files import criteria_in
 from tests.otlp import stock
 from tests.walk.support import Walk
 from toolgauge import plugins
-from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.case import Case, parse
 from toolgauge.cases.scoring import Cases
 from toolgauge.config.load import load
 from toolgauge.config.parse import parse_yaml
@@ -194,7 +194,7 @@ class Targets:
     def cases(self, text: bytes) -> None:
         """Read and score offline cases."""
         for number, line in enumerate(text.split(b"\n")[:5]):
-            case = parse(Line(place=f"fuzz:{number}", content=line))
+            case = parse(f"fuzz:{number}", line)
             # The originals of peers may fail as they do; ours may not.
             if not isinstance(case, Case) or "." in case.evaluator:
                 continue

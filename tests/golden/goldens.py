@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.case import Case, parse
 from toolgauge.cases.scoring import CaseResult
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
@@ -29,28 +29,24 @@ class Golden:
 def read_file(file: Path) -> list[Golden]:
     read = _bfcl if file.name == _BFCL else _peer
     with file.open("rb") as lines:
-        return [
-            read(Line(place=f"{file.name}:{number}", content=content))
-            for number, content in enumerate(lines, 1)
-            if content.strip()
-        ]
+        return [read(f"{file.name}:{number}", content) for number, content in enumerate(lines, 1) if content.strip()]
 
 
 def read_goldens(folder: Path) -> list[Golden]:
     return [golden for file in sorted(folder.glob("*.jsonl")) for golden in read_file(file)]
 
 
-def _peer(line: Line) -> Golden:
-    case = parse(line)
-    assert isinstance(case, Case), f"{line.place}: {case.problem}"
-    return Golden(case, json.loads(line.content))
+def _peer(place: str, content: bytes) -> Golden:
+    case = parse(place, content)
+    assert isinstance(case, Case), f"{place}: {case.problem}"
+    return Golden(case, json.loads(content))
 
 
-def _bfcl(line: Line) -> Golden:
+def _bfcl(place: str, content: bytes) -> Golden:
     """Read a line of BFCL, which has its own keys: accepted is a score of 1."""
-    written = cast("JsonObject", json.loads(line.content))  # a golden line is an object
+    written = cast("JsonObject", json.loads(content))  # a golden line is an object
     case = Case(
-        place=line.place,
+        place=place,
         name=str(written["id"]),
         evaluator="bfcl.ast",
         config={"name_rule": written["name_rule"], "test_category": written["category"]},

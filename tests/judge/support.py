@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tests.score.support import tool_call, trajectory
 from toolgauge.judge.inquiry import Reply, Request
-from toolgauge.judge.judge_model import JudgeModel
-from toolgauge.judge.judges import Judges
+from toolgauge.judge.judges import JudgeModel, Judges
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject

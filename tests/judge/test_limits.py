@@ -2,8 +2,7 @@
 
 import pytest
 
-from toolgauge.judge.judge_model import Budget, RateLimit
-from toolgauge.judge.settings import JudgeSettings
+from toolgauge.judge.settings import Budget, JudgeSettings, RateLimit
 from toolgauge.settings import Prices
 
 

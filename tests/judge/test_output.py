@@ -10,8 +10,7 @@ from tests.judge.stub import Manner, Stub, stub
 from tests.judge.support import FORM, MAYBE, YES, RightTool, inquiry, question, run
 from toolgauge.export.redact import Redactor
 from toolgauge.judge.inquiry import Request
-from toolgauge.judge.judge_model import JudgeModel
-from toolgauge.judge.judges import Judges
+from toolgauge.judge.judges import JudgeModel, Judges
 from toolgauge.judge.provider import ProviderClient, open_client
 from toolgauge.judge.settings import JudgeSettings, Output
 from toolgauge.model.errors import JudgeCallError

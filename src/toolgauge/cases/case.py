@@ -56,32 +56,24 @@ class Unreadable:
     problem: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line of a file."""
-
-    place: str
-    content: bytes
-
-
-def parse(line: Line) -> Case | Unreadable:
-    """Read one line."""
+def parse(place: str, content: bytes) -> Case | Unreadable:
+    """Read one line of a file."""
     try:
-        written: Json = json.loads(line.content)
+        written: Json = json.loads(content)
     except ValueError as error:
-        return Unreadable(place=line.place, problem=_ARRAY if line.content.strip() == b"[" else f"not JSON: {error}")
+        return Unreadable(place=place, problem=_ARRAY if content.strip() == b"[" else f"not JSON: {error}")
     except RecursionError:
-        return Unreadable(place=line.place, problem=_TOO_DEEP)
+        return Unreadable(place=place, problem=_TOO_DEEP)
     # An empty list at the end is a level, too.
     if values_within(written, _MAX_DEPTH - 1) is None:
-        return Unreadable(place=line.place, problem=_TOO_DEEP)
+        return Unreadable(place=place, problem=_TOO_DEEP)
     if not isinstance(written, dict):
-        return Unreadable(place=line.place, problem=_ARRAY if isinstance(written, list) else "a case is a JSON object")
+        return Unreadable(place=place, problem=_ARRAY if isinstance(written, list) else "a case is a JSON object")
     if (problem := _problem(written)) is not None:
-        return Unreadable(place=line.place, problem=problem)
+        return Unreadable(place=place, problem=problem)
     expected = as_object(written.get("expected"))
     return Case(
-        place=line.place,
+        place=place,
         # `_problem` has checked the types of these casts.
         name=cast("str", written["id"]),
         evaluator=cast("str", written["evaluator"]),
@@ -128,15 +120,15 @@ def _meant(key: str) -> str | None:
     return close[0] if close else None
 
 
-def lines(files: Sequence[str]) -> Iterator[Line]:
-    """Yield the lines with content of all files (`-` is standard input); raise `RecordingError` for an unreadable file."""
+def lines(files: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the place and the content of each line that has any, of all files (`-` is standard input); raise `RecordingError` for an unreadable file."""
     for file in files:
         shown = "standard input" if file == STDIN else file
         try:
             with opened(file) as source, decompressed(source) as stream:
                 for number, content in enumerate(stream, 1):
                     if content.strip():
-                        yield Line(place=f"{shown}:{number}", content=content)
+                        yield f"{shown}:{number}", content
                         if number == 1 and content.strip() == b"[":
                             break
         except UNREADABLE as error:

@@ -10,7 +10,7 @@ from toolgauge.config.problems import suggestion
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.recognize.values import as_list, as_object, identifier
+from toolgauge.recognize.values import as_object, identifier
 
 _MANY = 1_000_000
 _ANSWERS = ("expected_output", "output")
@@ -112,11 +112,8 @@ def _repeat(written: Json) -> tuple[int, int]:
             raise CaseError(f"`repeat` must be 1 to {_MANY}, or `[least, most]`")
 
 
-def _order(written: Json) -> tuple[ExpectedCall, ...]:
-    names = [item for item in _list("tool_calls_order", written) if isinstance(item, str)]
-    if len(names) < len(as_list(written)):
-        raise CaseError("`tool_calls_order` must be a list of names")
-    return tuple(ExpectedCall(name=name) for name in names)
+def _trajectory(written: Json, key: str = "trajectory") -> tuple[ExpectedCall, ...]:
+    return tuple(_expected(*trajectory_call(one)) for one in _list(key, written))
 
 
 def _counts(written: Json) -> tuple[ExpectedCall, ...]:
@@ -184,9 +181,9 @@ def _list(key: str, written: Json) -> list[Json]:
 _SHAPES: dict[str, Callable[[Json], tuple[ExpectedCall, ...]]] = {
     "tool_calls": partial(_calls, key="tool_calls"),
     "tool_outputs": partial(_calls, key="tool_outputs"),
-    "tool_calls_order": _order,
+    "tool_calls_order": partial(_trajectory, key="tool_calls_order"),
     "tool_calls_count": _counts,
     "calls": _calls,
     "messages": _messages,
-    "trajectory": lambda written: tuple(_expected(*trajectory_call(one)) for one in _list("trajectory", written)),
+    "trajectory": _trajectory,
 }

@@ -66,7 +66,7 @@ class TrajectoryBuilder:
         self._calls: list[ToolCall] = []
         self._messages: list[Message] = []
         self._position = 0
-        self._turns = 0
+        self._turns: int = 0
 
     def begin_turn(self) -> None:
         """Begin a turn: calls added from here on were requested together."""
@@ -157,7 +157,7 @@ def of_traces(written: Json) -> Trajectory:
         if len(found) != len(spans):
             raise CaseError("`type` of a span of a trace must be agent or tool")
         session.add(f"{number:032x}", found)
-    return session.trajectory(len(traces))
+    return session.of_session(len(traces))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,13 +175,11 @@ class _Timed:
         return self.written.get("type") == "tool"
 
 
-class _Session:
+class _Session(TrajectoryBuilder):
     def __init__(self) -> None:
-        self._calls: list[ToolCall] = []
-        self._messages: list[Message] = []
+        super().__init__()
         self._runs: list[Run] = []
         self._times: list[int] = []
-        self._turns = 0
 
     def add(self, trace_id: str, written: Sequence[JsonObject]) -> None:
         spans: list[_Timed] = []
@@ -248,22 +246,17 @@ class _Session:
             path = () if agent is None else (agent,)
             self._calls.append(replace(made, agent=agent, agent_path=path, run=None if run is None else run.ref))
 
-    def trajectory(self, traces: int) -> Trajectory:
+    def of_session(self, traces: int) -> Trajectory:
         outermost = [run for run in self._runs if run.above is None]
         offered = [run.tools_offered for run in outermost if run.tools_offered is not None]
         last = outermost[-1] if outermost else None
-        return Trajectory(
+        return replace(
+            self.trajectory(tools=offered[-1] if offered else None),
             scope="conversation" if traces > 1 else "trace",
             trace_id=f"{max(traces, 1):032x}",
             conversation_id="case" if traces > 1 else None,
-            service=None,
             agents=tuple(dict.fromkeys(run.agent for run in self._runs if run.agent is not None)),
             root=None if last is None else last.span,
-            calls=tuple(self._calls),
-            tools_offered=offered[-1] if offered else None,
-            messages=tuple(self._messages),
-            attributes={},
-            closed_because="run_ended",
             start_ns=min(self._times, default=0),
             end_ns=max(self._times, default=0),
             runs=tuple(self._runs),

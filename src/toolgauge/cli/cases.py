@@ -41,8 +41,8 @@ def check_cases(asked: Asked, reports: Reports, baseline: Baseline | None) -> tu
     exemptions = Exemptions(hidden, baseline, only_proved=asked.proved)
     # By evaluator, in place of a criterion.
     counts: dict[str, CriterionCounts] = {}
-    for line in lines(asked.files):
-        case = parse(line)
+    for place, content in lines(asked.files):
+        case = parse(place, content)
         if isinstance(case, Unreadable):
             words[_UNREADABLE] += 1
             echo(f"error: {indented(f'{case.place}: {case.problem}', _INDENT)}", err=True)

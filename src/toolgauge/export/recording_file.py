@@ -14,7 +14,6 @@ import re
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import product
@@ -35,27 +34,22 @@ _MEMBER_S = 1.0
 _XZ_PRESET = 1  # higher ones take ten times the memory and time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rotation:
-    """When a file is moved aside for the next one, and how many of those before it are kept."""
-
-    max_bytes: int
-    max_backups: int
-
-
 _Arrived: TypeAlias = tuple[Signal, bytes]
 
 
 class RecordingFile:
     """One recording, from `start` to `close`; `put` belongs to one thread. `losses` counts requests that were not written.
-    `start` moves an existing file aside with `rotation`, and deletes it with `replaces`; otherwise it fails.
+    `start` moves an existing file aside with `max_bytes`, where also a full file is moved aside and the newest `max_backups` of these
+    are kept; with `replaces` it deletes it; otherwise it fails.
     """
 
-    def __init__(self, path: str, *, rotation: Rotation | None = None, replaces: bool = False) -> None:
+    def __init__(
+        self, path: str, *, max_bytes: int | None = None, max_backups: int = 0, replaces: bool = False
+    ) -> None:
         self.path = file_path(path)
         compressions = {".otlp.gz": gzip.compress, ".otlp.xz": partial(lzma.compress, preset=_XZ_PRESET)}
         self._compress = compressions.get(_ending(self.path.name))
-        self._rotation = rotation
+        self._max_bytes, self._max_backups = max_bytes, max_backups
         self._replaces = replaces
         self._requests: queue.SimpleQueue[_Arrived | None] = queue.SimpleQueue()
         # Each is written by one thread.
@@ -76,7 +70,7 @@ class RecordingFile:
     def start(self) -> None:
         """Open the file, readable for its owner only; raise `StartError` when that cannot be."""
         try:
-            if self._rotation is not None:
+            if self._max_bytes is not None:
                 self._move_aside()
             elif self._replaces and self.path.is_file():
                 self.path.unlink()
@@ -162,7 +156,8 @@ class RecordingFile:
             self.written += len(requests)
 
     def _append(self, data: bytes) -> None:
-        if self._rotation is not None and self.file_bytes and self.file_bytes + len(data) > self._rotation.max_bytes:
+        limit = self._max_bytes
+        if limit is not None and self.file_bytes and self.file_bytes + len(data) > limit:
             file, self._file = self._file, None
             if file is not None:
                 os.close(file)
@@ -192,8 +187,7 @@ class RecordingFile:
             self.path.rename(self.path.with_name(f"{stem}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}{ending}"))
         known = re.compile(re.escape(stem) + r"-\d{8}T\d{6}\.\d{6}Z" + re.escape(ending))
         backups = sorted(file for file in self.path.parent.iterdir() if known.fullmatch(file.name))
-        kept = 0 if self._rotation is None else self._rotation.max_backups
-        for backup in backups[: max(0, len(backups) - kept)]:
+        for backup in backups[: max(0, len(backups) - self._max_backups)]:
             backup.unlink()
 
 

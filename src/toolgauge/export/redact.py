@@ -9,9 +9,10 @@ in RE2 because some come from configuration. Values are written as JSON of bound
 # RE2's Python wrapper is not annotated; `_compile` is the only place that touches it.
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Protocol, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import re2
 
@@ -131,17 +132,8 @@ _PRIVATE_NAME = r"(?i)" + _PRIVATE_WORD
 _GUARD = r"(?i)@|://|-----BEGIN|" + _PRIVATE_WORD + r"|\b(?:bearer|basic)\s|\d(?:[ -]?\d){12}|" + _TOKENS
 
 
-class _Found(Protocol):
-    def group(self, index: int, /) -> str: ...
-
-
-class _Pattern(Protocol):
-    def search(self, text: str) -> _Found | None: ...
-
-    def sub(self, repl: Callable[[_Found], str], text: str) -> str: ...
-
-
-_Mask: TypeAlias = tuple[_Pattern, Callable[[_Found], str]]
+# RE2's patterns and matches have the methods of Python's that are used here.
+_Mask: TypeAlias = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 
 class Redactor:
@@ -303,12 +295,12 @@ def _configured(patterns: Sequence[str]) -> Iterator[_Mask]:
         yield compiled, lambda _found: MASKED
 
 
-def _compile(pattern: str) -> _Pattern:
+def _compile(pattern: str) -> re.Pattern[str]:
     options = re2.Options()
     # RE2 writes to stderr itself otherwise.
     options.log_errors = False
     try:
-        return cast("_Pattern", re2.compile(pattern, options))  # the wrapper has no annotations
+        return cast("re.Pattern[str]", re2.compile(pattern, options))  # the wrapper has no annotations
     except re2.error as error:
         reason = error.args[0]
         raise ValueError(reason.decode() if isinstance(reason, bytes) else str(reason)) from error

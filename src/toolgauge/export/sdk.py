@@ -8,6 +8,7 @@ a histogram cannot be observed, so each measurement is made twice: in our cell a
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from opentelemetry._logs import Logger, LogRecord, SeverityNumber
 from opentelemetry.context import Context
@@ -105,29 +106,6 @@ class _Mirrored(Histogram, kw_only=True):
             self.instrument.record(value, attributes, context=where)
 
 
-class _MirroredRegistry(MetricRegistry):
-    def __init__(
-        self, instrument: Callable[[str, str, str, tuple[float, ...]], Instrument], clock: Callable[[], int]
-    ) -> None:
-        super().__init__(clock)
-        self._instrument = instrument
-
-    def histogram(
-        self, name: str, unit: str, description: str, bounds: tuple[float, ...], labels: tuple[str, ...] = ()
-    ) -> Histogram:
-        return self._register(
-            _Mirrored(
-                name=name,
-                unit=unit,
-                description=description,
-                bounds=bounds,
-                labels=labels,
-                clock=self.clock,
-                instrument=self._instrument(name, unit, description, bounds),
-            )
-        )
-
-
 class SdkMetrics:
     """The instruments. They outlive a registry: after a fork the child counts from 0 in a registry of its own."""
 
@@ -138,7 +116,7 @@ class SdkMetrics:
 
     def registry(self, clock: Callable[[], int]) -> MetricRegistry:
         """Make an empty registry; `observe` it when everything is registered."""
-        return _MirroredRegistry(self._histogram, clock)
+        return MetricRegistry(clock, self._mirrored)
 
     def observe(self, registry: MetricRegistry) -> None:
         """Show this registry's counters and gauges from here on."""
@@ -150,12 +128,14 @@ class SdkMetrics:
             create = self._meter.create_observable_counter if is_counter else self._meter.create_observable_gauge
             create(metric.name, [partial(self._read, metric.name)], metric.unit, metric.description)
 
-    def _histogram(self, name: str, unit: str, description: str, bounds: tuple[float, ...]) -> Instrument:
+    def _mirrored(self, **made: Any) -> Histogram:  # noqa: ANN401 (the fields of a histogram)
+        name = made["name"]
         if name not in self._histograms:
+            bounds = made["bounds"]
             self._histograms[name] = self._meter.create_histogram(
-                name, unit, description, explicit_bucket_boundaries_advisory=bounds
+                name, made["unit"], made["description"], explicit_bucket_boundaries_advisory=bounds
             )
-        return self._histograms[name]
+        return _Mirrored(**made, instrument=self._histograms[name])
 
     def _read(self, name: str, _options: CallbackOptions) -> Iterable[Observation]:
         metric = self._observed[name]

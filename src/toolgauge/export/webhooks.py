@@ -160,6 +160,9 @@ class Events:
         return {"version": 1, "incident": incident, "regressions": regressions}
 
 
+_Take: TypeAlias = Callable[["_Webhook"], int]
+
+
 class _Webhook:
     """One destination: a task that sends all that is due, one request at a time. Belongs to the event loop."""
 
@@ -189,14 +192,16 @@ class _Webhook:
         self._metrics.notifications.begin(*((self._name, outcome) for outcome in ("sent", "retried", "dropped")))
         self._task = asyncio.create_task(self._work())
 
-    def is_notified(self, one: Notice) -> bool:
-        """Return whether it wants failed runs of a criterion: of those it names, without names of those with `notify: true`."""
+    def wanted(self, notices: Sequence[Notice]) -> Sequence[Notice]:
+        """Return the failed runs of criteria that the webhook names; without names, of those with `notify: true`."""
         names = self._settings.notify
-        return one.is_marked if names is None else any(fnmatchcase(one.criterion, glob) for glob in names)
+        if names is None:
+            return [one for one in notices if one.is_marked]
+        return [one for one in notices if any(fnmatchcase(one.criterion, glob) for glob in names)]
 
-    def took(self, dropped: int) -> None:
-        """Count notifications without room, and send the others."""
-        self._count_dropped(dropped, "too many wait")
+    def take(self, take: _Take) -> None:
+        """Take news, which returns the number without room."""
+        self._count_dropped(take(self), "too many wait")
         self._changed.set()
 
     async def close(self, timeout_s: float) -> None:
@@ -301,21 +306,21 @@ class Webhooks:
 
     def put(self, regressions: Sequence[Regression]) -> None:
         """Announce regressions that began, changed or ended; before `start` and after `close` they are ignored."""
-        self._hand_over(lambda webhook: webhook.took(webhook.messages.add(regressions, time.monotonic())))
+        self._hand_over(lambda webhook: webhook.messages.add(regressions, time.monotonic()))
 
     def notify(self, notices: Sequence[Notice]) -> None:
         """Announce failed runs to the webhooks that want them; before `start` and after `close` they are ignored."""
-        self._hand_over(lambda one: one.took(one.messages.notify(list(filter(one.is_notified, notices)))))
+        self._hand_over(lambda webhook: webhook.messages.notify(webhook.wanted(notices)))
 
     def set_active(self, regressions: Sequence[Regression]) -> None:
         """Take, after a restart, the lasting regressions that an earlier process announced."""
-        self._hand_over(lambda webhook: webhook.took(webhook.messages.set_active(regressions, time.monotonic())))
+        self._hand_over(lambda webhook: webhook.messages.set_active(regressions, time.monotonic()))
 
-    def _hand_over(self, take: Callable[[_Webhook], None]) -> None:
+    def _hand_over(self, take: _Take) -> None:
         with self._lock:
             if self._loop is not None:
                 for webhook in self._webhooks:
-                    self._loop.call_soon_threadsafe(take, webhook)
+                    self._loop.call_soon_threadsafe(webhook.take, take)
 
     async def close(self, timeout_s: float) -> None:
         """Send the waiting requests within the time, and drop the rest. Lasting alerts are not resolved. Works twice, and without a start."""

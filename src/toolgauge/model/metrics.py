@@ -181,8 +181,11 @@ _M = TypeVar("_M", Counter, Gauge, Histogram)
 class MetricRegistry:
     """All metrics of one process, in order of registration. `clock` returns wall-clock nanoseconds."""
 
-    def __init__(self, clock: Callable[[], int] = _no_clock) -> None:
+    def __init__(
+        self, clock: Callable[[], int] = _no_clock, make_histogram: Callable[..., Histogram] = Histogram
+    ) -> None:
         self.clock = clock
+        self._make_histogram = make_histogram
         self._metrics: dict[str, Metric] = {}
         # Held while related numbers change together, and while all are read.
         self.lock = threading.RLock()
@@ -203,7 +206,9 @@ class MetricRegistry:
     ) -> Histogram:
         """Register a histogram."""
         return self._register(
-            Histogram(name=name, unit=unit, description=description, bounds=bounds, labels=labels, clock=self.clock)
+            self._make_histogram(
+                name=name, unit=unit, description=description, bounds=bounds, labels=labels, clock=self.clock
+            )
         )
 
     def __iter__(self) -> Iterator[Metric]:

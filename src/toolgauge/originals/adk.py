@@ -57,10 +57,6 @@ class _Metric(OneOutcome):
         details: list[Json] = [{"score": score, "status": self._status(score)} for score in scores]
         return {"status": self._status(_mean(scores)), "details": {"per_invocation": details}}
 
-    def looked(self) -> Looked:
-        """Return the parts that are compared beside names."""
-        return Looked()
-
     @abstractmethod
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score one invocation; `None` leaves it out of the mean."""

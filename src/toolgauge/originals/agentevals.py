@@ -6,9 +6,8 @@ user messages separate the turns of a reference. Texts and answers of tools coun
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
 from pydantic import JsonValue
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
@@ -31,14 +30,14 @@ from toolgauge.score.selection import (
 _Mode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 
 
-class _Call(Struct, frozen=True):
+class _Call(NamedTuple):
     """`args` is `None` where arguments are not looked at: an expected call may give only its name."""
 
     name: str
     args: JsonObject | None
 
 
-class _Message(Struct, frozen=True):
+class _Message(NamedTuple):
     role: str
     calls: tuple[_Call, ...] = ()
 
@@ -100,7 +99,7 @@ class TrajectoryMatch(OneOutcome):
         return not_observable(expected.calls, calls)
 
     def _compared(self, trajectory: Trajectory, expected: Expected) -> Outcome:
-        mode, overrides = self.trajectory_match_mode, self.tool_args_match_overrides or {}
+        mode = self.trajectory_match_mode
         turns = calls_by_turn(trajectory, trajectory.calls, len(expected.turns)) if expected.per_turn else None
         if turns is None and expected.per_turn and mode == "strict":
             explanation = f"{len(expected.turns)} user turns are expected and cannot be told apart in what was recorded"
@@ -108,38 +107,27 @@ class TrajectoryMatch(OneOutcome):
         actual = tuple(_made(turns or [trajectory.calls]))
         problem = "other messages"
         if mode != "strict" or _same_texts(trajectory, expected):
-            matching = _Matching(self.tool_args_match_mode, overrides)
-            problem = matching.mismatch(mode, actual, tuple(_wanted(expected.turns)))
+            problem = self._mismatch(actual, tuple(_wanted(expected.turns)), PythonEquality())
         if problem is None:
             return Scored(value=1.0, explanation=f"the calls match ({mode})")
         return Scored(value=0.0, explanation=f"the calls do not match ({mode}): {problem}")
 
-
-class _Matching:
-    """Compares calls."""
-
-    __slots__ = ("_equality", "_mode", "_overrides")
-
-    def __init__(self, mode: str, overrides: dict[str, JsonValue]) -> None:
-        self._mode = mode
-        self._overrides = overrides
-        self._equality = PythonEquality()
-
-    def mismatch(self, mode: str, actual: Sequence[_Message], wanted: Sequence[_Message]) -> str | None:
+    def _mismatch(self, actual: Sequence[_Message], wanted: Sequence[_Message], equality: PythonEquality) -> str | None:
         """Return the first mismatch in words; `None` without any."""
+        mode = self.trajectory_match_mode
         if mode == "strict":
-            return self._strict(actual, wanted)
+            return self._strict(actual, wanted, equality)
         made, expected = ([call for message in side for call in message.calls] for side in (actual, wanted))
         sides = [(expected, made, "is missing")] if mode != "subset" else []
         sides += [(made, expected, "is not expected")] if mode != "superset" else []
         for calls, others, words in sides:
             # Wart: the matcher gets swapped sides in both directions, so that its "subset" also means superset.
-            index = self._first_without(calls, others, swapped=True)
+            index = self._first_without(calls, others, equality, swapped=True)
             if index is not None:
                 return f"{shown(calls[index].name)} {words}"
         return None
 
-    def _strict(self, actual: Sequence[_Message], wanted: Sequence[_Message]) -> str | None:
+    def _strict(self, actual: Sequence[_Message], wanted: Sequence[_Message], equality: PythonEquality) -> str | None:
         """Compare message by message."""
         if len(actual) != len(wanted):
             return f"{len(actual)} messages instead of {len(wanted)}"
@@ -149,31 +137,36 @@ class _Matching:
             elif len(made.calls) != len(message.calls):
                 problem = f"{len(made.calls)} calls instead of {len(message.calls)}"
             else:
-                index = self._first_without(made.calls, message.calls, swapped=False)
+                index = self._first_without(made.calls, message.calls, equality, swapped=False)
                 problem = "" if index is None else f"{shown(made.calls[index].name)} is not as expected"
             if problem:
                 return f"message {number}: {problem}"
         return None
 
-    def _first_without(self, calls: Sequence[_Call], others: Sequence[_Call], *, swapped: bool) -> int | None:
+    def _first_without(
+        self, calls: Sequence[_Call], others: Sequence[_Call], equality: PythonEquality, *, swapped: bool
+    ) -> int | None:
         """Find the first call without a counterpart; `swapped` gives the matcher the counterpart first."""
         by_name = {call.name for call in (*calls, *others) if call.args is None}
 
         def kind(call: _Call) -> tuple[str, Key | None]:
             # Where arguments have to be equal, only equal calls are ever compared.
-            is_exact = (self._overrides.get(call.name) or self._mode) == "exact" and call.name not in by_name
-            return call.name, self._equality.key(call.args) if is_exact else None
+            is_exact = self._rule(call.name) == "exact" and call.name not in by_name
+            return call.name, equality.key(call.args) if is_exact else None
 
         def fits(index: int, place: int) -> bool:
             call, other = calls[index], others[place]
             first, second = (other.args, call.args) if swapped else (call.args, other.args)
-            return self._match(call.name, first, second)
+            return self._match(call.name, first, second, equality)
 
         return first_without([kind(call) for call in calls], [kind(call) for call in others], fits)
 
-    def _match(self, name: str, first: JsonObject | None, second: JsonObject | None) -> bool:
+    def _rule(self, name: str) -> JsonValue:
         # Wart: an override that is empty in any way does not count.
-        rule = self._overrides.get(name) or self._mode
+        return (self.tool_args_match_overrides or {}).get(name) or self.tool_args_match_mode
+
+    def _match(self, name: str, first: JsonObject | None, second: JsonObject | None, equality: PythonEquality) -> bool:
+        rule = self._rule(name)
         if not isinstance(rule, list | str):
             message = f"the override for {shown(name)} is {kind_of(rule)}: a mode or a list of paths is accepted"
             raise _OriginalRaisesError("ValueError", message)
@@ -184,14 +177,14 @@ class _Matching:
                 if not isinstance(path, str):
                     message = f"a path of an override must be text, not {kind_of(path)}"
                     raise _OriginalRaisesError("AttributeError", message)
-                if not self._equality.same(_at(first, path), _at(second, path)):
+                if not equality.same(_at(first, path), _at(second, path)):
                     return False
             return True
         if rule == "exact":
-            return self._equality.same(first, second)
+            return equality.same(first, second)
         if rule in ("subset", "superset"):
             part, whole = (first, second) if rule == "subset" else (second, first)
-            return all(name in whole and self._equality.same(value, whole[name]) for name, value in part.items())
+            return all(name in whole and equality.same(value, whole[name]) for name, value in part.items())
         # Wart: a mode that agentevals does not know means that arguments are ignored.
         return True
 

@@ -6,9 +6,9 @@ the original.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from toolgauge.model.expected import Expected
@@ -16,6 +16,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.values import as_object
 from toolgauge.score.equality import PythonEquality
 from toolgauge.score.plain_calls import OneOutcome, first_without, plain_expected
 from toolgauge.score.selection import NO_REFERENCE, hidden_calls, readable_arguments, shown, unseen_arguments
@@ -48,16 +49,14 @@ class AllowedCall(BaseModel):
     args: dict[str, list[JsonValue]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """A call, or the accepted values of one."""
 
     name: str
     args: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class _Function:
+class _Function(NamedTuple):
     """A function with the types of its arguments; a list's type has that of its items beside it."""
 
     name: str
@@ -65,14 +64,9 @@ class _Function:
     required: list[Json]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """The reason why calls are not accepted, in BFCL's words; `where` names tool and argument."""
-
-    error_type: str
-    where: str = ""
-    allowed: Json = None
-    found: Side | None = None
+def _fault(error_type: str, where: str = "", allowed: Json = None, found: Side | None = None) -> Difference:
+    """Name the reason why calls are not accepted, in BFCL's words; `where` names tool and argument."""
+    return Difference(where=where, rule=error_type, expected=Side(value=allowed), actual=found)
 
 
 class Ast(OneOutcome):
@@ -132,16 +126,14 @@ class Ast(OneOutcome):
             for call in trajectory.calls
             if (arguments := readable_arguments(call)) is not None
         ]
-        fault: _Fault | None = _Fault("ast_decoder:decoder_failed")
+        fault: Difference | None = _fault("ast_decoder:decoder_failed")
         if len(calls) == len(trajectory.calls):
             fault = self._checked(calls, allowed, functions)
         if fault is None:
             return Scored(value=1.0, explanation="the calls are accepted")
         where = f" at {shown(fault.where)}" if fault.where else ""
-        difference = Difference(
-            where=fault.where or "calls", rule=fault.error_type, expected=Side(value=fault.allowed), actual=fault.found
-        )
-        return Scored(value=0.0, explanation=f"{fault.error_type}{where}", differences=(difference,))
+        found = replace(fault, where=fault.where or "calls")
+        return Scored(value=0.0, explanation=f"{fault.rule}{where}", differences=(found,))
 
     def _functions(self, trajectory: Trajectory, allowed: Sequence[_Call]) -> list[_Function] | NotEvaluated:
         """Describe the tools on offer in BFCL's words, and expected tools by their expected names."""
@@ -160,7 +152,7 @@ class Ast(OneOutcome):
             schema = offered[spelled].parameters or {}
             required = schema.get("required")
             properties: dict[str, tuple[str, str]] = {}
-            for key, value in _object(schema.get("properties")).items():
+            for key, value in as_object(schema.get("properties")).items():
                 found = _resolved(value, schema)
                 properties[key] = _kind(found), _kind(_resolved(found.get("items"), schema))
             functions.append(_Function(spelled, properties, required if isinstance(required, list) else []))
@@ -171,7 +163,7 @@ class Ast(OneOutcome):
 
     def _checked(
         self, calls: Sequence[_Call], allowed: Sequence[_Call], functions: Sequence[_Function]
-    ) -> _Fault | None:
+    ) -> Difference | None:
         category = self.test_category
         if category is None:
             category = "parallel" if len(allowed) > 1 else "multiple" if len(functions) > 1 else "simple"
@@ -180,41 +172,37 @@ class Ast(OneOutcome):
             kind = "multiple_function_checker" if "multiple" in category else "simple_function_checker"
             # Wart: of several expected calls in these categories only the first is looked at.
             if len(calls) != (len(allowed) if "multiple" in category else 1):
-                return _Fault(f"{kind}:wrong_count")
+                return _fault(f"{kind}:wrong_count")
             function = self._of_name(functions, allowed[0]) if "multiple" in category else functions[0]
-            return _fault(function, calls[0], allowed[0].args, equality)
+            return _fault_of(function, calls[0], allowed[0].args, equality)
         if len(calls) != len(allowed):
-            return _Fault("parallel_function_checker_no_order:wrong_count")
+            return _fault("parallel_function_checker_no_order:wrong_count")
         prepared = [self._of_name(functions, call) for call in allowed]
 
         def fits(index: int, place: int) -> bool:
-            return _fault(prepared[index], calls[place], allowed[index].args, equality) is None
+            return _fault_of(prepared[index], calls[place], allowed[index].args, equality) is None
 
         index = first_without([function.name for function in prepared], [call.name for call in calls], fits)
         if index is None:
             return None
-        return _Fault("parallel_function_checker_no_order:cannot_find_match", where=allowed[index].name)
+        return _fault("parallel_function_checker_no_order:cannot_find_match", where=allowed[index].name)
 
     def _of_name(self, functions: Sequence[_Function], call: _Call) -> _Function:
         return next(function for function in functions if function.name == self._spelled(call.name))
 
 
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
 def _resolved(schema: Json, root: JsonObject) -> JsonObject:
     """Follow references within the schema, and take the first of several that is more than null."""
     for _ in range(_MAX_REFERENCES):
-        found = _object(schema)
+        found = as_object(schema)
         choices: Json = found.get("anyOf", found.get("oneOf"))
         reference = found.get("$ref")
         if isinstance(choices, list):
-            schema = next((choice for choice in choices if _object(choice).get("type") != "null"), None)
+            schema = next((choice for choice in choices if as_object(choice).get("type") != "null"), None)
         elif isinstance(reference, str):
             schema = root
             for part in reference.removeprefix("#/").split("/"):
-                schema = _object(schema).get(part)
+                schema = as_object(schema).get(part)
         else:
             return found
     return {}
@@ -244,24 +232,24 @@ def _listed(value: Json, kind: str, items: str) -> Json:
     return [_listed(item, items, "") for item in value] if kind in _NESTING and isinstance(value, list) else value
 
 
-def _fault(function: _Function, call: _Call, allowed: JsonObject, equality: PythonEquality) -> _Fault | None:
+def _fault_of(function: _Function, call: _Call, allowed: JsonObject, equality: PythonEquality) -> Difference | None:
     """Return the first fault of a call."""
     kind = "simple_function_checker"
     if function.name != call.name:
-        return _Fault(f"{kind}:wrong_func_name", where=function.name)
+        return _fault(f"{kind}:wrong_func_name", where=function.name)
     for name in function.required:
         if name not in call.args:
-            return _Fault(f"{kind}:missing_required", where=f"{call.name}: {name}")
+            return _fault(f"{kind}:missing_required", where=f"{call.name}: {name}")
     for name, value in call.args.items():
         where = f"{call.name}: {name}"
         if name not in function.properties or name not in allowed:
-            return _Fault(f"{kind}:unexpected_param", where=where, found=Side(value=value))
+            return _fault(f"{kind}:unexpected_param", where=where, found=Side(value=value))
         error_type = _argument_fault(value, function.properties[name], _items(allowed[name]), equality)
         if error_type is not None:
-            return _Fault(error_type, where=where, allowed=allowed[name], found=Side(value=value))
+            return _fault(error_type, where=where, allowed=allowed[name], found=Side(value=value))
     for name, accepted in allowed.items():
         if name not in call.args and _OMISSIBLE not in _items(accepted):
-            return _Fault(f"{kind}:missing_optional", where=f"{call.name}: {name}", allowed=accepted)
+            return _fault(f"{kind}:missing_optional", where=f"{call.name}: {name}", allowed=accepted)
     return None
 
 

@@ -15,7 +15,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.align import Item, align
 from toolgauge.score.equality import PythonEquality
-from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Writer, only, question, unusable
+from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, AsksOnce, Writer, question, unusable
 from toolgauge.score.plain_calls import Looked, PlainCall, PlainCalls, PlainComparison
 from toolgauge.score.prompts import user_input
 
@@ -170,7 +170,7 @@ def _share(wanted: JsonObject, found: JsonObject, equality: PythonEquality) -> f
     return share
 
 
-class ArgumentCorrectness(BaseModel):
+class ArgumentCorrectness(AsksOnce, BaseModel):
     """The share of calls whose arguments the judge finds correct, among those it gave a verdict on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -207,10 +207,6 @@ class ArgumentCorrectness(BaseModel):
             f"the judge says yes to {answers.count('yes')} of {len(answers)} calls",
             Difference(where="verdicts", rule=JUDGE_RULE, actual=Side(value=verdicts)),
         )
-
-    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """Return the only outcome."""
-        return only(outcomes)
 
     def original(self, outcome: Outcome, *_: object) -> JsonObject:
         """Return whether the original would have passed."""

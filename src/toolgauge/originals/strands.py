@@ -38,11 +38,8 @@ _NO_STEPS = "no step is expected, and the original divides by their number: at l
 
 
 class _StepScorer(PlainComparison):
+    looks = Looked(arguments=False)
     needs_hashes: ClassVar[bool] = False
-
-    def looked(self) -> Looked:
-        """Look at names alone."""
-        return Looked(arguments=False)
 
     def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
         """Compare the names of the calls."""

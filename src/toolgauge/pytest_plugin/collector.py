@@ -5,11 +5,11 @@ A provider can't remove its processor, so ours idles between tests. A span belon
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from opentelemetry import trace
-from opentelemetry._logs import LogRecord, get_logger_provider, set_logger_provider
+from opentelemetry._logs import get_logger_provider, set_logger_provider
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
@@ -22,41 +22,17 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 ExportRequest: TypeAlias = ExportTraceServiceRequest | ExportLogsServiceRequest
 _SpanId: TypeAlias = tuple[int, int]
-
-
-class _Emitted(Protocol):
-    """The SDK's argument of processors of log records, whose type has another name in each version."""
-
-    @property
-    def log_record(self) -> LogRecord: ...
-
-
-@runtime_checkable
-class TakesSpanProcessors(Protocol):
-    """A tracer provider of the SDK, or one that stands for it."""
-
-    def add_span_processor(self, span_processor: SpanProcessor) -> None:
-        """Have the processor see every span."""
-        ...
-
-
-@runtime_checkable
-class TakesLogRecordProcessors(Protocol):
-    """A logger provider of the SDK, or one that stands for it."""
-
-    def add_log_record_processor(self, log_record_processor: LogRecordProcessor) -> None:
-        """Have the processor see every log record."""
-        ...
+_ADD_SPANS, _ADD_RECORDS = "add_span_processor", "add_log_record_processor"
 
 
 class Collection:
-    """The spans and log records of one test. Any thread may add to it."""
+    """The spans and log records of one test. Any thread may add to it. Records are the SDK's, whose type has another name in each version."""
 
     def __init__(self) -> None:
         self._open: dict[_SpanId, str] = {}
         self._traces: set[int] = set()
         self._spans: list[ReadableSpan] = []
-        self._records: list[_Emitted] = []
+        self._records: list[Any] = []
 
     def begin(self, span: ReadableSpan) -> None:
         """Take note of a span of this test."""
@@ -69,7 +45,7 @@ class Collection:
         if self._open.pop(_span_id(span), None) is not None:
             self._spans.append(span)
 
-    def add(self, record: _Emitted) -> None:
+    def add(self, record: object) -> None:
         """Take a log record."""
         self._records.append(record)
 
@@ -102,12 +78,12 @@ class Collection:
         # A thread of an earlier test may still write; records outside of any trace hold no tool call.
         records = [record for record in tuple(self._records) if record.log_record.trace_id in self._traces]
         if records:
-            logs = encode_logs(records)  # pyright: ignore[reportArgumentType] - it has the encoded fields
+            logs = encode_logs(records)
             _set(logs, attributes)
             yield logs
 
 
-class Collector:
+class Collector(SpanProcessor, LogRecordProcessor):
     """Fills the collection of the test that is `current`; without one, nothing is kept."""
 
     def __init__(self) -> None:
@@ -129,39 +105,32 @@ class Collector:
 
     def collect(self, provider: object) -> bool:
         """Collect from a provider, too; return whether it takes processors at all."""
-        if not isinstance(provider, TakesSpanProcessors | TakesLogRecordProcessors):
-            return False
-        if provider not in self._known:
+        # A provider of the SDK, or one that stands for it.
+        adding = [getattr(provider, name) for name in (_ADD_SPANS, _ADD_RECORDS) if hasattr(provider, name)]
+        if adding and provider not in self._known:
             self._known.add(provider)
-            processor = _Processor(self)
-            if isinstance(provider, TakesSpanProcessors):
-                provider.add_span_processor(processor)
-            if isinstance(provider, TakesLogRecordProcessors):
-                provider.add_log_record_processor(processor)
-        return True
+            for add in adding:
+                add(self)
+        return bool(adding)
 
     def end(self) -> None:
         """Collect no more for the test."""
         self.current = None
 
-
-class _Processor(SpanProcessor, LogRecordProcessor):
-    def __init__(self, collector: Collector) -> None:
-        self._collector = collector
-
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        del parent_context
-        if (collection := self._collector.current) is not None:
-            collection.begin(span)
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002 (the SDK's interface)
+        """Take note of a span that begins."""
+        if self.current is not None:
+            self.current.begin(span)
 
     def on_end(self, span: ReadableSpan) -> None:
-        if (collection := self._collector.current) is not None:
-            collection.end(span)
+        """Take a span that has ended."""
+        if self.current is not None:
+            self.current.end(span)
 
     def on_emit(self, log_record: object) -> None:
-        if (collection := self._collector.current) is not None:
-            # An interface cannot be declared that fits every version of the SDK.
-            collection.add(cast("_Emitted", log_record))
+        """Take a log record."""
+        if self.current is not None:
+            self.current.add(log_record)
 
 
 def obstacle() -> str | None:
@@ -169,7 +138,7 @@ def obstacle() -> str | None:
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return "`OTEL_SDK_DISABLED` is set, which switches all tracing off"
     provider = trace.get_tracer_provider()
-    if isinstance(provider, TakesSpanProcessors):
+    if hasattr(provider, _ADD_SPANS):
         return None
     kind = type(provider)
     return f"the global tracer provider, `{kind.__module__}.{kind.__qualname__}`, takes no span processors"

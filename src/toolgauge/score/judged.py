@@ -214,7 +214,15 @@ _MAX_REASONING = 4000
 _NO_WORDS = NotEvaluated(reason="no_content", explanation="what the user said was not recorded")
 
 
-class JudgedByModel(CallSelection):
+class AsksOnce:
+    """An evaluator that asks one question about a trajectory."""
+
+    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """Return the only outcome."""
+        return outcomes[0] if outcomes else Errored(error_type="no_verdict", message="the judge gave no verdict")
+
+
+class JudgedByModel(AsksOnce, CallSelection):
     """The parameters that all our evaluators with a judge share."""
 
     judges_every_answer: ClassVar[bool] = True
@@ -225,10 +233,6 @@ class JudgedByModel(CallSelection):
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
         """Turn a number from 0 to 1 into a score."""
         return fraction(verdict)
-
-    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """Return the only outcome."""
-        return only(outcomes)
 
 
 class JudgedCalls(JudgedByModel):
@@ -326,10 +330,3 @@ def judged(reasoning: Json, **more: Json) -> Difference:
 def unusable() -> Errored:
     """Return the outcome of a verdict without meaning: a last resort, as its form has been checked."""
     return Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")
-
-
-def only(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome of an evaluator that asks one question."""
-    if not outcomes:
-        return Errored(error_type="no_verdict", message="the judge gave no verdict")
-    return outcomes[0]

@@ -48,10 +48,15 @@ class OneOutcome(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    looks: ClassVar[Looked] = Looked()
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
         yield None, self.outcome_of(trajectory, expected)
+
+    def looked(self) -> Looked:
+        """Return the parts that are compared beside names."""
+        return self.looks
 
     @abstractmethod
     def outcome_of(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
@@ -72,10 +77,6 @@ class PlainComparison(OneOutcome):
             return wanted
         made = plain_calls(trajectory, trajectory.calls, wanted, self.looked())
         return made if isinstance(made, NotEvaluated) else self.compared(wanted, made)
-
-    def looked(self) -> Looked:
-        """Return the parts that are compared beside names."""
-        return Looked()
 
     @abstractmethod
     def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:

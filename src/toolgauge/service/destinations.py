@@ -13,7 +13,7 @@ from toolgauge.backends.vendors import backend_destination
 from toolgauge.config.model import Config, backends, extensions
 from toolgauge.export.destination import HOP_HEADER, Destination, exporter_destination, otlp_destination
 from toolgauge.export.fan_out import FanOut
-from toolgauge.export.recording_file import RecordingFile, Rotation
+from toolgauge.export.recording_file import RecordingFile
 from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.sender import Sender
 from toolgauge.export.settings import DestinationSettings
@@ -89,8 +89,7 @@ def make_recording(config: Config, metrics: SelfMetrics) -> RecordingFile | None
     settings = config.exporters.file
     if settings is None:
         return None
-    rotation = Rotation(max_bytes=settings.max_bytes, max_backups=settings.max_backups)
-    recording = RecordingFile(settings.path, rotation=rotation)
+    recording = RecordingFile(settings.path, max_bytes=settings.max_bytes, max_backups=settings.max_backups)
     metrics.recording_dropped.observe = lambda: {(*labels,): count for labels, count in tuple(recording.losses.items())}
     return recording
 

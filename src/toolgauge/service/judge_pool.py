@@ -14,8 +14,7 @@ from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem
 from toolgauge.judge.inquiry import Client, DisabledJudges, VerdictForm
-from toolgauge.judge.judge_model import JudgeModel
-from toolgauge.judge.judges import ClientThread, Judges
+from toolgauge.judge.judges import ClientThread, JudgeModel, Judges
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.judging import Answers, Inquiry, JudgeEvaluator
 from toolgauge.model.trajectory import Trajectory
@@ -85,11 +84,11 @@ class JudgePool:
     def __init__(self, judges: Judges | None, metrics: JudgeMetrics) -> None:
         self._judges = judges
         self._disabled = DisabledJudges("no judge is configured")
-        self._metrics = metrics
         self._leaving: dict[Judges, asyncio.Task[None]] = {}
         self._answered: deque[Answers] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._observe()
+        metrics.queue.observe = lambda: {(): sum(judges.open_count for judges in self._all())}
+        metrics.in_flight.observe = lambda: {(): sum(judges.in_flight for judges in self._all())}
 
     @property
     def has_judges(self) -> bool:
@@ -135,7 +134,6 @@ class JudgePool:
         if judges is not None:
             await judges.start()
         gone, self._judges = self._judges, judges
-        self._observe()
         if gone is None:
             return
 
@@ -164,7 +162,3 @@ class JudgePool:
         if self._judges is not None:
             yield self._judges
         yield from self._leaving
-
-    def _observe(self) -> None:
-        self._metrics.queue.observe = lambda: {(): sum(judges.open_count for judges in self._all())}
-        self._metrics.in_flight.observe = lambda: {(): sum(judges.in_flight for judges in self._all())}

@@ -4,13 +4,13 @@ import operator
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, cast
+from typing import ClassVar, Literal, cast
 
 from msgspec import Struct
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Errored, NotEvaluated, Reason, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import (
@@ -51,7 +51,7 @@ class _Attempt(Struct, frozen=True):
 
 
 def _attempts(
-    expected: Sequence[Written], made: Sequence[LiveCall], equal: Callable[[int, int], bool], *, stops: bool
+    expected: Sequence[Written], made: Sequence[LiveCall], equal: Callable[[Written, LiveCall], bool], *, stops: bool
 ) -> tuple[list[_Attempt], list[int]]:
     """Return all comparisons, and the expected calls that found nothing equal; `stops` at the first of those."""
     attempts: list[_Attempt] = []
@@ -66,7 +66,7 @@ def _attempts(
         for place in candidates[key]:
             if place in used:
                 continue
-            is_found = equal(index, place)
+            is_found = equal(wanted, made[place])
             attempts.append(_Attempt(index, place, is_found))
             if is_found or stops:
                 break
@@ -105,25 +105,37 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
     def compared(self, criteria: CriteriaT, calls: Sequence[LiveCall]) -> Judging:
         """Compare the calls."""
 
-    def matched(
-        self,
-        expected: Sequence[Written],
-        calls: Sequence[LiveCall],
-        *,
-        equal: Callable[[int, int], bool],
-        values: Callable[[int, int], tuple[object, object]],
-        difference: Callable[[int, int | None], Difference],
-        details: Callable[[JsonObject], JsonObject],
-        explanation: str,
-        stops: bool = False,
-    ) -> Judging:
-        """Return the share of expected calls that found an equal one; callbacks take an expected and a made call by index.
 
-        `values` returns the two values of a line in the details, the made one first; `difference` gets the closest free call.
-        """
+class PairedCalls(CallEvaluator[CriteriaT]):
+    """Scores the share of expected calls that found an equal one. `part` is the compared field beside the identity."""
+
+    part: ClassVar[Literal["args", "output"]]
+    # The criteria's list of expected calls.
+    listed: ClassVar[Literal["tool_calls", "tool_outputs"]]
+    model: ClassVar[type[Written]]
+    # The key of the details with a line a comparison, and what a pair is in words.
+    explained: ClassVar[str]
+    explanation: ClassVar[str]
+    stops_where_strict: ClassVar[bool] = False
+
+    def keys(self, criteria: CriteriaT) -> Iterable[str | None]:
+        """Return the ids and names of the expected calls."""
+        expected: Sequence[Written] = getattr(criteria, self.listed)
+        return (key for call in expected for key in (call.id, call.name))
+
+    def compared(self, criteria: CriteriaT, calls: Sequence[LiveCall]) -> Judging:
+        """Compare the calls."""
+        expected: Sequence[Written] = getattr(criteria, self.listed)
+        part, stops = self.part, self.strict and self.stops_where_strict
+
+        def details(explanations: JsonObject) -> JsonObject:
+            of_calls = [{"name": call.name, part: getattr(call, part), "id": call.id} for call in calls]
+            made = [self.model.model_validate(written) for written in of_calls]
+            return {"expected": str(expected), "actual": str(made), self.explained: explanations}
+
         if not expected or not calls:
             return _empty(len(expected), len(calls), lambda texts: details({"_result": texts}))
-        attempts, missing = _attempts(expected, calls, equal, stops=stops)
+        attempts, missing = _attempts(expected, calls, self.is_equal, stops=stops)
 
         def explanations() -> JsonObject:
             # The number behind a name counts comparisons, not calls.
@@ -131,7 +143,7 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
             lines: JsonObject = {}
             for one in attempts:
                 name = calls[one.made].name
-                found, wanted = values(one.expected, one.made)
+                found, wanted = getattr(calls[one.made], part), getattr(expected[one.expected], part)
                 lines[f"{name}_{counts[name]}"] = f"Actual: {found}, Expected: {wanted}, Score: {float(one.is_equal)}"
                 counts[name] += 1
             if not stops or not missing:
@@ -141,16 +153,26 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
             return dict([list(lines.items())[-1]]) if is_compared else {"_result": "no-match"}
 
         used = {one.made for one in attempts if one.is_equal}
-        closest = {one.expected: one.made for one in reversed(attempts) if one.made not in used}
+        closest = {one.expected: calls[one.made] for one in reversed(attempts) if one.made not in used}
         # Expected calls behind the stop were not found either.
         count, wanted = len(used), len(expected)
         return Verdict(
             value=float(count == wanted) if self.strict else count / wanted,
-            explanation=f"{count} of {wanted} {explanation}",
+            explanation=f"{count} of {wanted} {self.explanation}",
             parts={"matched": count, "expected": wanted, "calls": len(calls)},
-            differences=tuple(difference(one, closest.get(one)) for one in missing),
+            differences=tuple(self.difference(expected[one], closest.get(one)) for one in missing),
             details=lambda: details(explanations()),
         )
+
+    def is_equal(self, expected: Written, made: LiveCall) -> bool:
+        """Return whether a call of the same identity is the expected one."""
+        return getattr(expected, self.part) == getattr(made, self.part)
+
+    def difference(self, expected: Written, made: LiveCall | None) -> Difference:
+        """Describe an expected call that was not found, beside the closest free one."""
+        rule, found = ("missing", None) if made is None else ("exact", Side(value=getattr(made, self.part)))
+        wanted = Side(value=getattr(expected, self.part))
+        return Difference(where=shown(expected.name), rule=rule, expected=wanted, actual=found)
 
 
 def _unseen(
@@ -172,73 +194,55 @@ class ArgsCriteria(Criteria):
     tool_calls: list[ToolCall]
 
 
-class ToolCallArgs(CallEvaluator[ArgsCriteria]):
+class ToolCallArgs(PairedCalls[ArgsCriteria]):
     """The share of expected calls that were made with equal values for all expected arguments.
 
     The order does not matter, more arguments and calls are free. `strict`: 1 if all were made, else 0. `subset` is
     there and changes nothing, as in the original. Parts: `matched` of `expected` calls, and `calls` that were made.
     """
 
+    part, listed = "args", "tool_calls"
+    model = ToolCall
+    explained = "explained_tool_calls_args"
+    explanation = "expected calls were made with the expected arguments"
+
     # Wart: arguments that are not expected are free with it and without it.
     subset: bool = False
 
     def criteria_of(self, expected: Expected) -> ArgsCriteria | Errored:
         """Take over the expected calls; one whose arguments do not matter expects none."""
+        refusal = unsupported(expected.calls, "UiPath")
+        if refusal is not None:
+            return refusal
         # Expected calls are checked already: models are built without a second check, which is faster.
-        return unsupported(expected.calls, "UiPath") or ArgsCriteria.model_construct(
-            tool_calls=[
-                ToolCall.model_construct(name=call.name, args=call.args or {}, id=call.call_id)
-                for call in expected.calls
-            ]
-        )
-
-    def keys(self, criteria: ArgsCriteria) -> Iterable[str | None]:
-        """Return the ids and names of the expected calls."""
-        return (key for call in criteria.tool_calls for key in (call.id, call.name))
+        calls = [
+            ToolCall.model_construct(name=call.name, args=call.args or {}, id=call.call_id) for call in expected.calls
+        ]
+        return ArgsCriteria.model_construct(tool_calls=calls)
 
     def unseen(self, criteria: ArgsCriteria, calls: Sequence[LiveCall], trajectory: Trajectory) -> NotEvaluated | None:
         """Look for arguments that were not recorded, of calls whose arguments count."""
         hidden = [isinstance(call.arguments, NotRecorded) for call in trajectory.calls]
         return _unseen([call for call in criteria.tool_calls if call.args], calls, hidden, "arguments_not_recorded")
 
-    def compared(self, criteria: ArgsCriteria, calls: Sequence[LiveCall]) -> Judging:
-        """Compare the arguments."""
-        expected = criteria.tool_calls
+    def is_equal(self, expected: Written, made: LiveCall) -> bool:
+        """Return whether the call has the expected arguments."""
+        return all(name in made.args and made.args[name] == value for name, value in _arguments(expected).items())
 
-        def details(explanations: JsonObject) -> JsonObject:
-            made = [ToolCall(name=call.name, args=call.args, id=call.id) for call in calls]
-            return {"expected": str(expected), "actual": str(made), "explained_tool_calls_args": explanations}
-
-        def equal(wanted: int, made: int) -> bool:
-            found = calls[made].args
-            return all(name in found and found[name] == value for name, value in expected[wanted].args.items())
-
-        def difference(wanted: int, made: int | None) -> Difference:
-            # Criteria are JSON; the arguments' type is wider because made ones can be Python literals.
-            name, before = expected[wanted].name, cast("JsonObject", expected[wanted].args)
-            if made is None:
-                return _not_found(name, before)
-            after = cast("JsonObject", calls[made].args)
-            differing = [one for one, value in before.items() if one not in after or after[one] != value]
-            wrong, given = ({one: side[one] for one in differing if one in side} for side in (before, after))
-            return Difference(
-                where=shown(name), rule=OTHER_ARGUMENTS, expected=Side(value=wrong), actual=Side(value=given)
-            )
-
-        return self.matched(
-            expected,
-            calls,
-            equal=equal,
-            values=lambda wanted, made: (calls[made].args, expected[wanted].args),
-            difference=difference,
-            details=details,
-            explanation="expected calls were made with the expected arguments",
-        )
+    def difference(self, expected: Written, made: LiveCall | None) -> Difference:
+        """Show the arguments that differ."""
+        if made is None:
+            return super().difference(expected, made)
+        before, after = _arguments(expected), cast("JsonObject", made.args)
+        differing = [one for one, value in before.items() if one not in after or after[one] != value]
+        wrong, given = ({one: side[one] for one in differing if one in side} for side in (before, after))
+        where = shown(expected.name)
+        return Difference(where=where, rule=OTHER_ARGUMENTS, expected=Side(value=wrong), actual=Side(value=given))
 
 
-def _not_found(name: str, expected: Json, actual: str | None = None) -> Difference:
-    rule, found = ("missing", None) if actual is None else ("exact", Side(value=actual))
-    return Difference(where=shown(name), rule=rule, expected=Side(value=expected), actual=found)
+def _arguments(call: Written) -> JsonObject:
+    # Criteria are JSON; the arguments' type is wider because made ones can be Python literals.
+    return cast("JsonObject", call.args) if isinstance(call, ToolCall) else {}
 
 
 _COMPARATORS: dict[str, Callable[[int, int], bool]] = {
@@ -366,9 +370,11 @@ class ToolCallOrder(CallEvaluator[OrderCriteria]):
 
     def criteria_of(self, expected: Expected) -> OrderCriteria | Errored:
         """Take over the ids of the expected calls, else their names."""
-        return unsupported(expected.calls, "UiPath") or OrderCriteria.model_construct(
-            tool_calls_order=[call.name if call.call_id is None else call.call_id for call in expected.calls]
-        )
+        refusal = unsupported(expected.calls, "UiPath")
+        if refusal is not None:
+            return refusal
+        keys = [call.name if call.call_id is None else call.call_id for call in expected.calls]
+        return OrderCriteria.model_construct(tool_calls_order=keys)
 
     def keys(self, criteria: OrderCriteria) -> Iterable[str]:
         """Return the expected ids and names."""
@@ -435,13 +441,18 @@ class OutputCriteria(Criteria):
     tool_outputs: list[ToolOutput]
 
 
-class ToolCallOutput(CallEvaluator[OutputCriteria]):
+class ToolCallOutput(PairedCalls[OutputCriteria]):
     """The share of expected outputs that a call of the tool gave, letter for letter.
 
     `strict`: 0 as soon as an expected output is compared with another one. Wart: with `strict` the order of calls
     matters, without it it does not. Parts: `matched` of `expected` calls, and `calls` that were made.
     """
 
+    part, listed = "output", "tool_outputs"
+    model = ToolOutput
+    explained = "explained_tool_calls_outputs"
+    explanation = "expected outputs were found"
+    stops_where_strict = True
     looks_at_outputs = True
 
     def criteria_of(self, expected: Expected) -> OutputCriteria | Errored:
@@ -460,36 +471,9 @@ class ToolCallOutput(CallEvaluator[OutputCriteria]):
                 return Errored(error_type="validation", message=message)
         return OutputCriteria.model_construct(tool_outputs=outputs)
 
-    def keys(self, criteria: OutputCriteria) -> Iterable[str | None]:
-        """Return the ids and names of the expected calls."""
-        return (key for call in criteria.tool_outputs for key in (call.id, call.name))
-
     def unseen(
         self, criteria: OutputCriteria, calls: Sequence[LiveCall], trajectory: Trajectory
     ) -> NotEvaluated | None:
         """Look for results that were not recorded."""
         hidden = [isinstance(call.result, NotRecorded) and call.error is None for call in trajectory.calls]
         return _unseen(criteria.tool_outputs, calls, hidden, "results_not_recorded")
-
-    def compared(self, criteria: OutputCriteria, calls: Sequence[LiveCall]) -> Judging:
-        """Compare the outputs."""
-        expected = criteria.tool_outputs
-
-        def details(explanations: JsonObject) -> JsonObject:
-            made = [ToolOutput(name=call.name, output=call.output, id=call.id) for call in calls]
-            return {"expected": str(expected), "actual": str(made), "explained_tool_calls_outputs": explanations}
-
-        def difference(wanted: int, made: int | None) -> Difference:
-            actual = None if made is None else calls[made].output
-            return _not_found(expected[wanted].name, expected[wanted].output, actual)
-
-        return self.matched(
-            expected,
-            calls,
-            equal=lambda wanted, made: expected[wanted].output == calls[made].output,
-            values=lambda wanted, made: (calls[made].output, expected[wanted].output),
-            difference=difference,
-            details=details,
-            explanation="expected outputs were found",
-            stops=self.strict,
-        )

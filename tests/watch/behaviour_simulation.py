@@ -17,12 +17,13 @@ _WHOSE = "support", "prod", "orders"
 
 
 def conversation(
-    number: int, at_ns: int, tools: Sequence[str], scores: Sequence[float], version: str = "1.1"
+    number: int, at_ns: int, tools: Sequence[str], scores: Sequence[float], version: str = "1.1", more: int = 0
 ) -> TrajectoryScores:
-    """Return a conversation that made these calls, each with its score."""
+    """Return a conversation that made these calls, each with its score, and as many more scores that are 1."""
     found: dict[Scores, int] = {}
+    others = tuple((f"default.more_{place}", "r1", "call", 1.0) for place in range(more))
     for tool, score in zip(tools, scores, strict=True):
-        one = Scores(*_WHOSE, tool, (("default.tool_success", "r1", "call", score),))
+        one = Scores(*_WHOSE, tool, (("default.tool_success", "r1", "call", score), *others))
         found[one] = found.get(one, 0) + 1
     whole = Scores(*_WHOSE, None, (("default.finished", "r1", "trajectory", min(scores, default=1.0)),))
     found |= {whole: 1, Scores(*_WHOSE, None, (), tuple(dict.fromkeys(tools))): len(tools)}
@@ -105,7 +106,14 @@ class Release(NamedTuple):
 
 
 def release(
-    seed: int, *, known: int, refunds: float = 0.5, skipped: float = 0.01, ok: float = 0.95, **settings: object
+    seed: int,
+    *,
+    known: int,
+    refunds: float = 0.5,
+    skipped: float = 0.01,
+    ok: float = 0.95,
+    more: int = 0,
+    **settings: object,
 ) -> Release:
     """Release a version after so many conversations, one a minute, with a chance of skipped lookups and of successful calls."""
     random, false = Random(seed), 0  # noqa: S311 repeatable
@@ -117,7 +125,7 @@ def release(
         is_new, now_ns = number >= known, START + number * MINUTE + random.randrange(SECOND)
         tools = mix.drawn_calls(random, now_ns - START, skipped if is_new else 0.01)
         scores = [float(random.random() < (ok if is_new else 0.95)) for _ in tools]
-        told = watching.add(conversation(number, now_ns, tools, scores, "1.2" if is_new else "1.1"), now_ns)
+        told = watching.add(conversation(number, now_ns, tools, scores, "1.2" if is_new else "1.1", more), now_ns)
         for one in told:
             if one.phase == "began" and is_new:
                 first = first or one

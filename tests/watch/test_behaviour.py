@@ -283,3 +283,12 @@ def test_metrics_show_behaviour_as_they_show_scores() -> None:
     labels = {(each[3], each[4], each[5]) for each in metrics.active.cells if each[4] in BEHAVIOUR}
     assert labels == {(LOOKUP, USED, "1"), (REFUND, USED, "1"), (REFUND, BEFORE, LOOKUP), ("", CALLS, "2-2")}
     assert UNUSED not in {each[4] for each in metrics.active.cells}
+
+
+def test_habits_that_are_being_learned_take_no_power_from_scores() -> None:
+    lengths: list[float] = []
+    for behaviour in ("off", ALL):
+        metrics = watch_metrics()
+        send(watcher(metrics, behaviour=behaviour, baseline_min=200), [[LOOKUP, REFUND]] * 150)
+        lengths += metrics.run_length.current().values()
+    assert lengths[0] == lengths[1]

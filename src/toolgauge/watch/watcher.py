@@ -200,12 +200,15 @@ class Watcher:
             self._metrics.streams_evicted.add(conversation.left_out)
         if criteria is not None:
             watched = {key: tally for key, tally in watched.items() if key[4:6] in criteria}
-        watched = watched | self._behaviour.observe(
-            conversation, least or least_baseline(self._budget.run_length), self._streams
-        )
+        streams = self._streams
+        habits = self._behaviour.observe(conversation, least or least_baseline(self._budget.run_length), streams)
+        # A habit that is learned raises no alarm: it would cost scores their power for nothing.
+        spending = [key for key in habits if key in streams and streams[key].detector.state != "learning"]
+        spent = max(1, len(watched) + len(spending))
+        watched = watched | habits
         if not watched:
             return
-        run_length = self._budget.spend(now_ns, len(watched), self._settings.false_alarms_per_week)
+        run_length = self._budget.spend(now_ns, spent, self._settings.false_alarms_per_week)
         least = least or least_baseline(run_length)
         # By tool: several criteria judge the same.
         properties: dict[str | None, dict[str, str]] = {None: conversation.fingerprint}

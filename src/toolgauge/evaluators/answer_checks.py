@@ -57,7 +57,7 @@ _OPEN = re.compile(
 _MEASURE = re.compile(r"\d+(?:[A-Za-z]{1,4}|[a-z]{5})|\d+[xX]\d+")
 # The noun in front of an id: `order number 48213`, `item ID: 48213`, `order #48213`, `reservation with the ID K3QWVT`.
 _LABEL = re.compile(
-    r"([a-z]{2,30})(?:(?:(?:,? (?:with|under|has|is)(?: the| an?)?)?[ _-]?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
+    r"([a-z]{2,30})(?:(?:(?:,? (?:with|under|has|is)(?: the| an?)?)?[ _-]?\(?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
     re.IGNORECASE,
 )
 # Text between spaces, with a digit; behind a space.

@@ -14,6 +14,7 @@ from tests.web.test_trajectory_pages import ATTRIBUTES, ELEMENTS, HOSTILE
 from toolgauge.authoring.adopted import adopted
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded
+from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Enforce, Result, Scorecard
 from toolgauge.web.pages import FormError, PageContent, PageRequest, Writing
 from toolgauge.web.trajectory_pages import trajectories
@@ -26,7 +27,7 @@ NOTHING: Final = PageRequest(path=("separation",))
 
 def run(number: int, *, looks: bool = True, results: tuple[Result, ...] = ()) -> Scorecard:
     """Make a run that refunds an order, mostly after looking it up; one result passes in any case."""
-    order = {"order_id": f"A-{number}"}
+    order: JsonObject = {"order_id": f"A-{number}"}
     refund = replace(call("refund_order"), order=1, turn=1, arguments=Recorded(order), result=Recorded({"ok": True}))
     look = replace(call("find_order"), arguments=Recorded(order), result=Recorded({**order, "total": 20 + number}))
     of = trajectory(*([look, refund] if looks else [refund]))

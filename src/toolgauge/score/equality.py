@@ -72,7 +72,7 @@ _MAX_EDIT_CELLS = 50_000_000
 _EDIT_CELLS_PER_UNIT = 20_000
 # Folding texts beyond this length that are not plain ASCII would keep others waiting.
 _MAX_FOLDED = 50_000
-_JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
+JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def same(first: Json, second: Json) -> bool:
@@ -93,7 +93,7 @@ def agreement(rule: LeafRule, expected: Leaf, actual: Leaf) -> tuple[float, int]
     else:
         return 0.0, 0
     # Rounding may not hide a difference.
-    return (min(value, _JUST_BELOW_ONE) if isinstance(rule, Similarity) else value), units
+    return (min(value, JUST_BELOW_ONE) if isinstance(rule, Similarity) else value), units
 
 
 def _number_agreement(rule: LeafRule, expected: float, actual: float) -> float:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, JsonObject, leaves
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
@@ -205,15 +205,13 @@ def _is_traced(arguments: JsonObject, view: JudgeView, name: str) -> bool:
 def _single_values(arguments: JsonObject) -> Iterator[Json]:
     """Yield the values that are no containers, and "" for empty containers."""
     for value in arguments.values():
-        yield from leaves(value)
         stack: list[Json] = [value]
         while stack:
             node = stack.pop()
-            if isinstance(node, dict | list):
-                if not node:
-                    yield ""
-                    break
+            if isinstance(node, dict | list) and node:
                 stack += node.values() if isinstance(node, dict) else node
+            else:
+                yield "" if isinstance(node, dict | list) else node
 
 
 def _fits(arguments: JsonObject, tool: ToolDefinition | None) -> bool:

@@ -170,12 +170,6 @@ def _types(_reader: SchemaReader, written: Json, where: str) -> Json:
     return names[0] if len(names) == 1 else [*dict.fromkeys(names)]
 
 
-def _enum(_reader: SchemaReader, written: Json, where: str) -> Json:
-    if not isinstance(written, list | None):
-        raise SchemaError(f"{where} is no list")
-    return written or None
-
-
 def _kept(is_right: Callable[[Json], bool], words: str) -> _Read:
     def read(_reader: SchemaReader, written: Json, where: str) -> Json:
         if not is_right(written):
@@ -225,7 +219,7 @@ _KEYWORDS: Mapping[str, _Read] = {
     "items": SchemaReader.items,
     "pattern": SchemaReader.pattern,
     "type": _types,
-    "enum": _enum,
+    "enum": _kept(lambda written: isinstance(written, list | None), "is no list"),
     "const": lambda _reader, written, _where: written,
     "required": _names,
     "dependentRequired": _names_by_name,
@@ -252,7 +246,9 @@ def _modernize(schema: JsonObject, written: JsonObject) -> None:
     if is_nullable and types is not None:
         names: list[Json] = types if isinstance(types, list) else [types]
         schema["type"] = names if "null" in names else [*names, "null"]
-    if isinstance(allowed, list):
+    if allowed == []:
+        del schema["enum"]
+    elif isinstance(allowed, list):
         # A default is allowed, also where the values were listed without it.
         defaults = [written["default"]] if "default" in written else []
         nulls: list[Json] = [None] if is_nullable else []

@@ -172,19 +172,12 @@ class _Aligner:
             if columns:
                 pairs += self._of_kind(rows, columns, peel=peel)
         # Let equal expected calls take theirs in order, and of equal actual calls the earliest be the paired ones.
-        by_expected: dict[Hashable, Pairs] = {}
-        for row, column in sorted(pairs):
-            item = self._table.expected[row]
-            by_expected.setdefault((item.kind, item.key, item.optional), []).append((row, column))
+        column_of = dict(pairs)
         row_of: dict[int, int] = {}
-        for same in by_expected.values():
-            columns = sorted(column for _, column in same)
-            row_of.update((column, row) for (row, _), column in zip(same, columns, strict=True))
-        by_actual: dict[Hashable, list[int]] = {}
-        for column, item in enumerate(self._table.actual):
-            by_actual.setdefault((item.kind, item.key), []).append(column)
+        for rows in _classes(self._table.expected, sorted(column_of)):
+            row_of.update(zip(sorted(column_of[row] for row in rows), rows, strict=True))
         stable: Pairs = []
-        for columns in by_actual.values():
+        for columns in _classes(self._table.actual, range(len(self._table.actual))):
             stable += zip([row_of[column] for column in columns if column in row_of], columns, strict=False)
         return sorted(stable)
 

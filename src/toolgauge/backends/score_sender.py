@@ -235,8 +235,7 @@ class ScoreDestination(Destination):
             self._count("delivered", count - taken.rejected - taken.left_out - taken.late.count(b"\n"))
             self._count("left_out", taken.left_out)
             self._count("dropped", taken.rejected, "rejected")
-            self.health.succeeded()
-            self.health.taken("scores")
+            self.health.succeeded("scores")
             rest = self.queue.shrink(outgoing, taken.late)
             if rest.body:
                 return rest, ()

@@ -74,11 +74,10 @@ def _with_contracts(root: Node, environment: Mapping[str, str], criteria_files: 
     """Merge the contracts of files into section `tools`, which wins: first contracts beside criteria, then the named files."""
     if not isinstance(root.value, dict):
         return root
-    parts = [Node(name, root.place) for name in (*_matched(_patterns(root, "criteria_files")), *criteria_files)]
     contracts = Node({}, root.place)
     written = root.child("tools") or contracts
-    for part in parts:
-        beside = parse_yaml(read_file(Path(str(part.value))), str(part.value), environment).child("tools")
+    for name in (*_matched(_patterns(root, "criteria_files")), *criteria_files):
+        beside = parse_yaml(read_file(Path(name)), name, environment).child("tools")
         contracts = contracts if beside is None else merged(contracts, beside)
     entries = written.value if isinstance(written.value, list) else [written]
     for entry in entries:
@@ -196,8 +195,8 @@ def _matched(patterns: Iterable[str]) -> Iterator[str]:
     return (name for pattern in patterns for name in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207 (as above)
 
 
-def _patterns(root: Node, *path: str) -> Iterator[str]:
-    return (pattern for entry in root.items(*path) if isinstance(pattern := absolute_glob(entry), str))
+def _patterns(root: Node, key: str) -> Iterator[str]:
+    return (pattern for entry in root.items(key) if isinstance(pattern := absolute_glob(entry), str))
 
 
 def _named(criteria: Node) -> Iterator[Path]:

@@ -22,6 +22,7 @@ from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import Templates
 from toolgauge.service.health import ComponentHealth, Health
 from toolgauge.service.watching import Watching
+from toolgauge.watch.watcher import Watcher
 from toolgauge.web.trajectory_store import TrajectoryStore
 from toolgauge.web.verdict_store import RunVerdicts
 
@@ -83,12 +84,12 @@ class Running:
     loop: asyncio.AbstractEventLoop
     ports: Callable[[], Sequence[int]] = tuple
 
-    def ask(self, question: Callable[[Watching], Coroutine[object, object, Sequence[_T]]]) -> Sequence[_T]:
+    def ask(self, question: Callable[[Watcher], Sequence[_T]]) -> Sequence[_T]:
         """Ask the detectors from the thread of a page; a starting service has none. May raise `BusyError`."""
         watching = self.watching
         if watching is None or self.health.phase == "starting":
             return ()
-        return self._answered(lambda: question(watching))
+        return self._answered(lambda: watching.ask(question))
 
     def components(self) -> Mapping[str, ComponentHealth]:
         """Return the health of each part by its name; none while the process starts or stops. May raise `BusyError`."""

@@ -63,11 +63,11 @@ def _all(shown: PageContent, running: Running, request: PageRequest) -> str:
     def place(status: StreamStatus) -> tuple[int, float, float, str]:
         return _STATE_ORDER[status.state], -status.evidence, -(_drop(status) or 0.0), repr(astuple(status.stream))
 
-    statuses = sorted(running.ask(lambda watching: watching.statuses()), key=place)
+    statuses = sorted(running.ask(lambda watcher: watcher.statuses()), key=place)
     found = [status for status in statuses if filters.matches(status)]
     begin = (filters.page - 1) * PAGE_SIZE
     on_page = found[begin : begin + PAGE_SIZE]
-    found_histories = running.ask(lambda watching: watching.histories([one.stream for one in on_page]))
+    found_histories = running.ask(lambda watcher: watcher.histories([one.stream for one in on_page]))
     histories = {history.status.stream: history for history in found_histories}
     rows: list[dict[str, object]] = []
     for status in on_page:
@@ -102,9 +102,9 @@ def _all(shown: PageContent, running: Running, request: PageRequest) -> str:
 
 
 def _one(shown: PageContent, running: Running, request: PageRequest) -> str | None:
-    statuses = running.ask(lambda watching: watching.statuses())
+    statuses = running.ask(lambda watcher: watcher.statuses())
     found = [each.stream for each in statuses if stream_id(each.stream) == request.path[1]]
-    history = next(iter(running.ask(lambda watching: watching.histories(found[:1]))), None) if found else None
+    history = next(iter(running.ask(lambda watcher: watcher.histories(found[:1]))), None) if found else None
     if history is None:
         return None
     lasted_ns = history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0

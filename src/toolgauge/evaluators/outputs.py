@@ -243,7 +243,7 @@ class ToolCallOutput(CallComparison):
             if whole < wanted and isinstance(output, NotEvaluated) and call.name in names:
                 # It could be an expected output, and was not recorded.
                 return output
-        below = [verdict.note for verdict in verdicts if verdict.note]
+        below = [verdict.explanation for verdict in verdicts if verdict.explanation]
         notes = [f"{whole} of {wanted} outputs are as expected", *first_notes(below, _MAX_NOTES)]
         notes += [*leftovers(sides, alignment), *pairing_notes(alignment)]
         if self.strict and whole < wanted:
@@ -258,12 +258,6 @@ class ToolCallOutput(CallComparison):
             parts={"outputs": wanted, "outputs_met": whole, **counts(alignment)},
             differences=tuple(differences[:_MAX_DIFFERENCES]),
         )
-
-
-class _Verdict(Struct, frozen=True):
-    value: float
-    note: str = ""
-    differences: tuple[Difference, ...] = ()
 
 
 class _Weighing:
@@ -328,13 +322,13 @@ class _Weighing:
             self._alike[wanted, found] = compare(self._rule, _opened(expected.value), output.value, where="").value
         return self._alike[wanted, found]
 
-    def verdict(self, pair: Pair) -> _Verdict:
+    def verdict(self, pair: Pair) -> Scored:
         """Compare the output of a pair."""
         value = self._value(pair.expected, pair.actual)
         slot, output = self._sides.slots[pair.expected], self.outputs[pair.actual]
         expected = slot.output
         if value == 1.0 or expected is None:
-            return _Verdict(value)
+            return Scored(value, "")
         name = shown(slot.name)
         where = f"{name.strip('`')}: output"
         match output:
@@ -343,12 +337,12 @@ class _Weighing:
                 difference = Difference(where=where, rule=ERROR_RULE, expected=Side(value=expected.value), actual=error)
                 is_other = _expected_error(expected) is not None
                 how = "failed in another way" if is_other else "failed and has an error instead of an output"
-                return _Verdict(value, f"{name} {how}", (difference,))
+                return Scored(value, f"{name} {how}", differences=(difference,))
             case NotEvaluated():
-                return _Verdict(value, f"the output of {name} was not recorded")
+                return Scored(value, f"the output of {name} was not recorded")
             case Recorded():
                 comparison = compare(self._rule, _opened(expected.value), output.value, where=where)
-                return _Verdict(value, describe(comparison.differences[0]), comparison.differences)
+                return Scored(value, describe(comparison.differences[0]), differences=comparison.differences)
 
 
 class _Failed(Struct, frozen=True):

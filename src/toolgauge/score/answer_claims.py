@@ -69,7 +69,7 @@ class Idea(Struct, frozen=True):
     japanese: str
 
     def is_in(self, text: str) -> bool:
-        """Return whether a text names it."""
+        """Return whether a text has the act or object."""
         return _spaced(self.words, self.japanese).is_in(text)
 
 

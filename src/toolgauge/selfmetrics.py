@@ -146,7 +146,7 @@ class WebMetrics(MetricSection):
 
 
 class ProcessMetrics(MetricSection):
-    """What the system says about this process."""
+    """CPU, memory and age of this process."""
 
     section = "process"
     cpu_time: Counter

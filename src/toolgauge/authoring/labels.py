@@ -8,9 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.feedback import Feedback, FeedbackSink
+from toolgauge.model.feedback import PLAIN_VERDICTS, Feedback, FeedbackSink, verdict_of
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS, verdict_of
 from toolgauge.report.terminal import printable, shortened
 
 _TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"

@@ -21,7 +21,7 @@ from msgspec.msgpack import Ext
 
 from toolgauge.model import content, left_out, observations, outcomes, records, trajectory
 from toolgauge.model.errors import StateError
-from toolgauge.model.feedback import BY_MARK, IN_WEB_VIEW, MAX_REASON, VERDICT_NAME, Feedback, PersonVerdict
+from toolgauge.model.feedback import BY_MARK, IN_WEB_VIEW, MAX_REASON, VERDICT_NAME, Feedback
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.encode import fit_text
@@ -38,41 +38,31 @@ _MAX_CONVERSATION = 1024
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-class RunVerdict(Struct, frozen=True, kw_only=True):
+class RunVerdict(Feedback, frozen=True, kw_only=True):
     """A verdict on a run, by the id of its page. `source` is `web view`, `toolgauge.mark`, or the name of an evaluation."""
 
-    id: str
-    trace_id: str | None
-    conversation_id: str | None
-    is_good: bool
-    reason: str = ""
+    name: str = VERDICT_NAME
     source: str = IN_WEB_VIEW
+    id: str
     given_ns: int = 0
 
     @classmethod
-    def on(cls, run: Trajectory, *, is_good: bool, reason: str, source: str, given_ns: int) -> Self:
+    def on(cls, run: Trajectory, *, is_good: bool, reason: str = "", source: str = IN_WEB_VIEW, given_ns: int) -> Self:
         """Make a verdict on a run."""
         return cls(
             id=trajectory_id(run),
             trace_id=run.trace_id if run.scope == "trace" else None,
             conversation_id=None if run.conversation_id is None else fit_text(run.conversation_id, _MAX_CONVERSATION),
-            is_good=is_good,
+            label="good" if is_good else "bad",
             reason=reason,
             source=source,
             given_ns=given_ns,
         )
 
     @property
-    def event(self) -> PersonVerdict:
-        """Its form on the wire."""
-        return PersonVerdict(
-            name=VERDICT_NAME,
-            label="good" if self.is_good else "bad",
-            trace_id=self.trace_id,
-            conversation_id=self.conversation_id,
-            source=self.source,
-            reason=self.reason,
-        )
+    def is_good(self) -> bool:
+        """Whether it is a good run."""
+        return self.passed is True
 
     @property
     def is_own(self) -> bool:
@@ -165,7 +155,7 @@ class RunVerdicts:
                 verdict = RunVerdict.on(
                     one.trajectory,
                     is_good=feedback.passed is True,
-                    reason=plain_reason(feedback.explanation),
+                    reason=plain_reason(feedback.reason),
                     source=BY_MARK if feedback.source == BY_MARK else feedback.name,
                     given_ns=now_ns,
                 )

@@ -362,7 +362,7 @@ class WebView:
         if word == "none":
             self._given["taken_back", IN_WEB_VIEW] += 1
         else:
-            events = verdict_events([given.event], now_ns)
+            events = verdict_events([given], now_ns)
             if not isinstance(await service.intake.consume("logs", events, None), Accepted):
                 service.metrics.own_dropped.add(1, ("", "logs", "queue_full"))
             self._send(service, given, run or verdicts.scorecard(key))

@@ -23,7 +23,7 @@ def runs() -> list[Scorecard]:
 
 
 def verdict(run: Scorecard, *, is_good: bool = False, source: str = "web view", at: int = 1) -> RunVerdict:
-    return RunVerdict.on(run.trajectory, is_good=is_good, reason="", source=source, given_ns=at)
+    return RunVerdict.on(run.trajectory, "good" if is_good else "bad", "", source, at)
 
 
 def numbered(number: int, source: str = "web view") -> RunVerdict:
@@ -144,7 +144,7 @@ def test_the_file_of_labels_is_read_by_learn_and_harmless_in_a_spreadsheet(tmp_p
     verdicts = RunVerdicts()
     given = replace(verdict(runs[0]), reason='=HYPERLINK("http://evil.example")', source="@thumbs")
     verdicts.give(given, None)
-    verdicts.give(RunVerdict.on(conversation, is_good=True, reason="a, b", source="mark", given_ns=10**18), None)
+    verdicts.give(RunVerdict.on(conversation, "good", "a, b", "mark", 10**18), None)
     file = tmp_path / "verdicts.csv"
     file.write_text(verdicts.as_csv())
     assert read_labels(file).verdicts == {

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import StringIO
 from threading import Lock
-from typing import Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -37,24 +37,27 @@ _MAX_CONVERSATION = 1024
 # A spreadsheet takes a cell that begins so for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
+Word: TypeAlias = Literal["good", "bad"]
+
 
 class RunVerdict(Feedback, frozen=True, kw_only=True):
     """A verdict on a run, by the id of its page. `source` is `web view`, `toolgauge.mark`, or the name of an evaluation."""
 
     name: str = VERDICT_NAME
+    label: Word
     source: str = IN_WEB_VIEW
     id: str
-    given_ns: int = 0
+    given_ns: int
 
     @classmethod
-    def on(cls, run: Trajectory, *, is_good: bool, reason: str = "", source: str = IN_WEB_VIEW, given_ns: int) -> Self:
-        """Make a verdict on a run."""
+    def on(cls, run: Trajectory, label: Word, reason: str = "", source: str = IN_WEB_VIEW, given_ns: int = 0) -> Self:
+        """Make a verdict on a run; the reason is cut, and left without line breaks and control characters."""
         return cls(
             id=trajectory_id(run),
             trace_id=run.trace_id if run.scope == "trace" else None,
             conversation_id=None if run.conversation_id is None else fit_text(run.conversation_id, _MAX_CONVERSATION),
-            label="good" if is_good else "bad",
-            reason=reason,
+            label=label,
+            reason=plain_reason(reason),
             source=source,
             given_ns=given_ns,
         )
@@ -62,7 +65,7 @@ class RunVerdict(Feedback, frozen=True, kw_only=True):
     @property
     def is_good(self) -> bool:
         """Whether it is a good run."""
-        return self.passed is True
+        return self.label == "good"
 
     @property
     def is_own(self) -> bool:
@@ -152,13 +155,9 @@ class RunVerdicts:
             if meant is None:
                 self.hear(feedback)
             for one in meant or ():
-                verdict = RunVerdict.on(
-                    one.trajectory,
-                    is_good=feedback.passed is True,
-                    reason=plain_reason(feedback.reason),
-                    source=BY_MARK if feedback.source == BY_MARK else feedback.name,
-                    given_ns=now_ns,
-                )
+                label = "good" if feedback.passed else "bad"
+                source = BY_MARK if feedback.source == BY_MARK else feedback.name
+                verdict = RunVerdict.on(one.trajectory, label, feedback.reason, source, now_ns)
                 if not _counts(verdict, self.find(verdict.id)):
                     continue
                 try:
@@ -217,17 +216,14 @@ class RunVerdicts:
                 kept[key] = _Kept(kept[key].verdict)
         if self._store is not None:
             with self._store.transaction() as connection:
-                (count,) = connection.execute("SELECT count(*) FROM verdicts").fetchone()
                 # A row was damaged, or the file begun again.
-                is_other = count != len(self._kept)
-                if is_other:
-                    connection.execute("DELETE FROM verdicts")
+                known = {key for (key,) in connection.execute("SELECT id FROM verdicts")}
                 for key, one in kept.items():
-                    if is_other or self._kept.get(key) is not one:
+                    if key not in known or self._kept.get(key) is not one:
                         written = msgspec.msgpack.encode(one.verdict)
                         row = (key, written, one.saved, _checksum(written, one.saved))
                         connection.execute("REPLACE INTO verdicts VALUES (?, ?, ?, ?)", row)
-                gone = [(key,) for key in self._kept if key not in kept]
+                gone = [(key,) for key in known - kept.keys()]
                 connection.executemany("DELETE FROM verdicts WHERE id = ?", gone)
         self._kept = kept
         self.changes += 1

@@ -6,10 +6,9 @@ pickle: only the types of the model are made.
 
 import csv
 import logging
-import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import StringIO
 from threading import Lock
@@ -25,6 +24,7 @@ from toolgauge.model.feedback import BY_MARK, IN_WEB_VIEW, MAX_REASON, VERDICT_N
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.encode import fit_text
+from toolgauge.report.html import iso_moment
 from toolgauge.report.trajectory_rows import trajectory_id
 from toolgauge.state.store import StateStore
 
@@ -197,10 +197,8 @@ class RunVerdicts:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(_COLUMNS)
         for one in self.newest():
-            given = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.given_ns // 1_000_000_000))
-            cells = (one.trace_id or "", one.conversation_id or "", "good" if one.is_good else "bad", one.reason)
-            cells = (*cells, one.source, given)
-            writer.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
+            cells = (one.trace_id, one.conversation_id, one.label, one.reason, one.source, iso_moment(one.given_ns))
+            writer.writerow([f"'{cell}" if cell and cell.startswith(_FORMULA) else cell for cell in cells])
         return out.getvalue()
 
     def _save(self, kept: dict[str, _Kept]) -> None:
@@ -245,17 +243,7 @@ def _checksum(written: bytes, saved: bytes | None) -> int:
     return zlib.crc32(saved or b"", zlib.crc32(written))
 
 
-_Part: TypeAlias = (
-    str
-    | float
-    | bytes
-    | Struct
-    | Mapping[str, "_Part"]
-    | tuple["_Part", ...]
-    | list["_Part"]
-    | frozenset["_Part"]
-    | None
-)
+_Part: TypeAlias = str | float | bytes | Struct | Mapping[str, "_Part"] | Collection["_Part"] | None
 _MODEL = (content, left_out, observations, outcomes, records, trajectory)
 _STRUCTS: Mapping[str, type[Struct]] = {
     kind.__name__: kind
@@ -264,10 +252,7 @@ _STRUCTS: Mapping[str, type[Struct]] = {
     if isinstance(kind, type) and issubclass(kind, Struct)
 }
 _COLLECTIONS: Mapping[str, Callable[[list[object]], object]] = {
-    "tuple": tuple,
-    "list": list,
-    "frozenset": frozenset,
-    "Tools": observations.Tools,
+    kind.__name__: kind for kind in (tuple, list, frozenset, observations.Tools)
 }
 
 

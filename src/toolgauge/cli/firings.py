@@ -163,15 +163,10 @@ def _pulled(asked: Asked) -> LabelSet:
     except ValueError as error:
         raise ConfigError(f"`--since` {error}, or in days, such as `7d`") from error
     verdicts = asyncio.run(pull(backend, settings, time.time_ns() - since_ns))
-    labels, names = LabelSet(backend), asked.label_names
+    labels, names = LabelSet(backend, pass_at=asked.label_pass_at), asked.label_names
     for verdict in verdicts:
         if not names or any(fnmatchcase(verdict.name, name) for name in names):
-            passed, is_conversation = verdict.passed, verdict.trace_id is None
-            labelled = Labelled(is_conversation, verdict.trace_id or verdict.conversation_id or "")
-            if verdict.value is not None and asked.label_pass_at is not None:
-                passed = verdict.value >= asked.label_pass_at
-            value = str(verdict.label if verdict.value is None else verdict.value)
-            labels.add_value(labelled, value, passed=passed)
+            labels.add_feedback(verdict)
     by_name = sorted(Counter(verdict.name for verdict in verdicts).items())
     counts = ", ".join(f"`{printable(name)}` {count}" for name, count in by_name) or None
     if not labels.verdicts:

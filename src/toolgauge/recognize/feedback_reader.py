@@ -83,7 +83,7 @@ def _feedback(attributes: Mapping[str, Value], trace_id: str | None, conversatio
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         value = None
     if isinstance(label, str):
-        # As long, it is no verdict.
+        # A longer label means neither.
         label = label[:_MAX_NAME]
     explanation, source = attributes.get(EXPLANATION), attributes.get(SOURCE)
     return Feedback(

@@ -45,9 +45,7 @@ def content(*runs: Scorecard, state: Path | None = None) -> PageContent:
 
 def mark(shown: PageContent, run: Scorecard, *, is_good: bool, reason: str = "") -> None:
     """Give a verdict on a run."""
-    shown.verdicts.give(
-        RunVerdict.on(run.trajectory, is_good=is_good, reason=reason, source="web view", given_ns=1), run
-    )
+    shown.verdicts.give(RunVerdict.on(run.trajectory, "good" if is_good else "bad", reason, "web view", 1), run)
 
 
 def skipping(state: Path | None = None, *, good: int = 0) -> PageContent:
@@ -184,7 +182,7 @@ def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path):
     made = replace(call(HOSTILE), arguments=Recorded({HOSTILE: HOSTILE}), result=Recorded(HOSTILE))
     card = scorecard(call_result(failed(), made), of=replace(trajectory(made), service=HOSTILE))
     shown = content(card, *(run(number) for number in range(5)), state=tmp_path)
-    given = RunVerdict.on(card.trajectory, is_good=False, reason=HOSTILE, source=HOSTILE, given_ns=1)
+    given = RunVerdict.on(card.trajectory, "bad", HOSTILE, HOSTILE, 1)
     shown.verdicts.give(given, card)
     for show, path in (
         (verdicts, ("verdicts",)),

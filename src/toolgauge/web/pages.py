@@ -89,7 +89,7 @@ class Running:
         watching = self.watching
         if watching is None or self.health.phase == "starting":
             return ()
-        return self._answered(lambda: watching.ask(question))
+        return self._answered(watching.ask(question))
 
     def components(self) -> Mapping[str, ComponentHealth]:
         """Return the health of each part by its name; none while the process starts or stops. May raise `BusyError`."""
@@ -98,15 +98,11 @@ class Running:
             return dict(self.health.components()) if self.health.is_ready else {}
 
         # Destinations measure their outages by the clock of the event loop.
-        return self._answered(health)
+        return self._answered(health())
 
-    def _answered(self, question: Callable[[], Coroutine[object, object, _T]]) -> _T:
-        async def answer() -> _T:
-            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                return await question()
-
+    def _answered(self, question: Coroutine[object, object, _T]) -> _T:
         try:
-            return asyncio.run_coroutine_threadsafe(answer(), self.loop).result()
+            return asyncio.run_coroutine_threadsafe(asyncio.wait_for(question, _ANSWER_TIMEOUT_S), self.loop).result()
         except TimeoutError as error:
             raise BusyError("the worker is busy and did not answer in time: try again") from error
 

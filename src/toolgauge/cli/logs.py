@@ -82,7 +82,7 @@ class LogThread(logging.Handler):
             return False
         return True
 
-    def end(self, timeout_s: float) -> bool:
+    def end(self, timeout_s: float = 1.0) -> bool:
         """Write what waits, for as long at most; False when lines are left. Works once."""
         self.write_held()
         try:

@@ -24,8 +24,6 @@ from toolgauge.service.workers.channel import Channel, Kind, beat, packed
 from toolgauge.service.workers.worker_observations import WorkerObserver
 from toolgauge.service.workers.worker_service import FrontLink, WorkerService, share
 
-_LOG_GRACE_S = 1.0
-
 
 @click.command("worker", hidden=True)
 @configuration_options
@@ -66,7 +64,7 @@ def command(
     try:
         code = asyncio.run(_work(end, load, log, workers, partial(FrontLink, hop_id=hop_id, lost_ns=lost)))
     finally:
-        if not log.end(_LOG_GRACE_S):
+        if not log.end():
             os._exit(code)
     return code
 

@@ -10,6 +10,7 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -248,17 +249,16 @@ def problems_in(config: Config, node: Node) -> Iterator[Problem]:
         yield Problem(nearest(node, ("workers",)).place, message, "run more processes with `workers: 1`")
 
 
+_PROTOCOLS = "receivers.otlp.protocols"
+_LISTENERS = (f"{_PROTOCOLS}.grpc", f"{_PROTOCOLS}.http", "exporters.prometheus", "admin", "web")
+
+
 def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], ListenerSettings]]:
     """Yield everything that listens, with the path of its section."""
-    protocols = ("receivers", "otlp", "protocols")
-    yield (*protocols, "grpc"), config.receivers.otlp.protocols.grpc
-    yield (*protocols, "http"), config.receivers.otlp.protocols.http
-    if config.exporters.prometheus is not None:
-        yield ("exporters", "prometheus"), config.exporters.prometheus
-    if config.admin is not None:
-        yield ("admin",), config.admin
-    if config.web is not None:
-        yield ("web",), config.web
+    for key in _LISTENERS:
+        section: ListenerSettings | None = attrgetter(key)(config)
+        if section is not None:
+            yield tuple(key.split(".")), section
 
 
 def listener_endpoints(config: Config) -> dict[str, str]:

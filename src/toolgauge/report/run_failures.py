@@ -97,8 +97,7 @@ def failure_kind(result: Result, redactor: Redactor) -> FailureKind:
 
 
 def _why(outcome: Outcome, redactor: Redactor) -> str:
-    text = outcome.message if isinstance(outcome, Errored) else outcome.explanation
-    return _VALUE.sub("…", redactor.mask(text[:_MAX_READ]))[:_MAX_WHY]
+    return _VALUE.sub("…", redactor.mask(outcome.explanation[:_MAX_READ]))[:_MAX_WHY]
 
 
 class FailureGroups:

@@ -223,16 +223,7 @@ def _add(tallies: dict[StreamKey, Tally], key: StreamKey, part: str, value: floa
 
 def stream_of(key: StreamKey) -> Stream:
     """Name the stream of a key."""
-    service, environment, agent, tool, criterion, revision, level = key
-    return Stream(
-        service=service,
-        environment=environment,
-        agent=agent,
-        tool=tool,
-        criterion=criterion,
-        revision=revision,
-        level="call" if level == "call" else "trajectory",
-    )
+    return msgspec.convert(dict(zip(Stream.__struct_fields__, key, strict=True)), Stream)
 
 
 _MAX_BYTES = 32 * 1024 * 1024

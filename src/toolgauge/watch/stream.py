@@ -1,6 +1,5 @@
 """One watched stream of scores: its detector, the traces, times and versions behind an alarm, and its history."""
 
-import struct
 from array import array
 from collections.abc import Callable
 from typing import Self, TypeAlias
@@ -31,19 +30,20 @@ _MERGED_AT_ONCE = 20
 _WIDTHS_KNOWN = 240
 _LEAST_S, _MOST_S = 1, 60
 _LAST_S = 2**32 - 1
-# Start, end and observations, all of all buckets, then their sums: 20 bytes a bucket.
-_COUNT = struct.Struct("<I")
+# Of a saved history: its number of buckets comes first, and each takes three whole numbers and its sum.
+_COUNT_BYTES, _BUCKET_BYTES = 4, 20
 
 
 class ScoreHistory:
     """Takes scores in about the order of their times; buckets are in order, and do not overlap."""
 
-    __slots__ = ("_counts", "_ends", "_starts", "_sums")
+    __slots__ = ("_columns", "_counts", "_ends", "_starts", "_sums")
 
     def __init__(self) -> None:
         # Seconds since the epoch. Four arrays take a tenth of the memory of as many objects.
         self._starts, self._ends, self._counts = array("I"), array("I"), array("I")
         self._sums = array("d")
+        self._columns = self._starts, self._ends, self._counts, self._sums
 
     def add(self, score: float, time_ns: int) -> None:
         """Count one observation."""
@@ -59,25 +59,22 @@ class ScoreHistory:
             self._counts[place] = min(self._counts[place] + 1, _LAST_S)
             self._sums[place] += score
             return
-        starts.insert(place + 1, time_s)
-        ends.insert(place + 1, time_s)
-        self._counts.insert(place + 1, 1)
+        for column, value in ((starts, time_s), (ends, time_s), (self._counts, 1)):
+            column.insert(place + 1, value)
         self._sums.insert(place + 1, score)
         if len(starts) > MAX_BUCKETS:
             self._merge()
 
     def buckets(self) -> tuple[ScoreBucket, ...]:
         """Return all buckets, the oldest first."""
-        columns = zip(self._starts, self._ends, self._counts, self._sums, strict=True)
         return tuple(
             ScoreBucket(start_ns=start * SECOND, end_ns=end * SECOND, observations=count, sum=total)
-            for start, end, count, total in columns
+            for start, end, count, total in zip(*self._columns, strict=True)
         )
 
     def dump(self) -> bytes:
         """Write everything down."""
-        count = len(self._starts)
-        return _COUNT.pack(count) + struct.pack(_layout(count), *self._starts, *self._ends, *self._counts, *self._sums)
+        return b"".join((len(self._starts).to_bytes(_COUNT_BYTES, "little"), *self._columns))
 
     @classmethod
     def load(cls, saved: bytes) -> Self:
@@ -85,17 +82,13 @@ class ScoreHistory:
         history = cls()
         if not saved:
             return history
-        try:
-            (count,) = _COUNT.unpack_from(saved)
-            if count > MAX_BUCKETS:
-                raise ValueError("the history of scores is damaged")
-            numbers = struct.unpack(_layout(count), saved[_COUNT.size :])
-        except struct.error as error:
-            raise ValueError("the history of scores is damaged") from error
-        history._starts = array("I", numbers[:count])
-        history._ends = array("I", numbers[count : 2 * count])
-        history._counts = array("I", numbers[2 * count : 3 * count])
-        history._sums = array("d", numbers[3 * count :])
+        count, rest = int.from_bytes(saved[:_COUNT_BYTES], "little"), saved[_COUNT_BYTES:]
+        if count > MAX_BUCKETS or len(rest) != count * _BUCKET_BYTES:
+            raise ValueError("the history of scores is damaged")
+        for column in history._columns:
+            size_bytes = count * column.itemsize
+            column.frombytes(rest[:size_bytes])
+            rest = rest[size_bytes:]
         return history
 
     def _merge(self) -> None:
@@ -118,10 +111,6 @@ class ScoreHistory:
             del starts[place + 1]
             self._counts[place] = min(self._counts[place] + self._counts.pop(place + 1), _LAST_S)
             self._sums[place] += self._sums.pop(place + 1)
-
-
-def _layout(count: int) -> str:
-    return f"<{3 * count}I{count}d"
 
 
 _EXEMPLARS = 5

@@ -6,7 +6,7 @@ from typing import Self, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from toolgauge.model.metrics import Labels, fit_label
 from toolgauge.model.records import VERSION
@@ -124,8 +124,8 @@ class _Arm(Struct, array_like=True):
     observations: int
     sum: float
     sum_of_squares: float
-    first_ns: int
-    last_ns: int
+    first_seen_ns: int
+    last_seen_ns: int
 
 
 class _History(Struct, kw_only=True):
@@ -205,12 +205,12 @@ class WatchedStream:
         arm = arms.get(version)
         if arm is None:
             if len(arms) >= _VERSIONS:
-                del arms[min(arms, key=lambda each: arms[each].first_ns)]
+                del arms[min(arms, key=lambda each: arms[each].first_seen_ns)]
             arm = arms[version] = _Arm(0, 0.0, 0.0, seen_ns, seen_ns)
         arm.observations += 1
         arm.sum += score
         arm.sum_of_squares += score * score
-        arm.last_ns = max(arm.last_ns, seen_ns)
+        arm.last_seen_ns = max(arm.last_seen_ns, seen_ns)
         self._scores.add(score, seen_ns)
         self._newest.add(score, seen_ns, properties)
         alarm = history.alarm
@@ -232,9 +232,7 @@ class WatchedStream:
                 return self._look_again(alarm, now_ns)
             return None
         baseline, current = detector.baseline, detector.current
-        ended = replace(alarm, phase="ended", at_ns=now_ns, baseline=baseline, current=current, evidence=0.0)
-        self._end(alarm, now_ns, acknowledged=False)
-        return ended
+        return self._end(alarm, replace(alarm, at_ns=now_ns, baseline=baseline, current=current, evidence=0.0))
 
     def _look_again(self, alarm: Regression, now_ns: int) -> Regression | None:
         """Look for the causes of a lasting alarm; return an update where the likeliest is not the one announced."""
@@ -253,22 +251,13 @@ class WatchedStream:
 
     def accept(self, now_ns: int) -> Regression | None:
         """Start learning again; return the end of the open regression."""
-        detector = self.detector
+        detector, alarm = self.detector, self._history.alarm
         current, interval, observations = detector.current, detector.interval, detector.since_onset
         detector.reset()
-        alarm = self._history.alarm
-        self._end(alarm, now_ns, acknowledged=True)
         if alarm is None:
             return None
-        return replace(
-            alarm,
-            phase="ended",
-            at_ns=now_ns,
-            current=current,
-            interval=interval,
-            observations=observations,
-            acknowledged=True,
-        )
+        ended = replace(alarm, at_ns=now_ns, current=current, interval=interval, observations=observations)
+        return self._end(alarm, replace(ended, acknowledged=True))
 
     def status(self) -> StreamStatus:
         """Describe the state of the detector."""
@@ -299,18 +288,8 @@ class WatchedStream:
 
     def arms(self) -> list[Arm]:
         """Return the observations under each version of the service."""
-        return [
-            Arm(
-                stream=self.stream,
-                version=version or None,
-                observations=arm.observations,
-                sum=arm.sum,
-                sum_of_squares=arm.sum_of_squares,
-                first_seen_ns=arm.first_ns,
-                last_seen_ns=arm.last_ns,
-            )
-            for version, arm in self._history.arms.items()
-        ]
+        arms = self._history.arms.items()
+        return [Arm(stream=self.stream, version=version or None, **asdict(arm)) for version, arm in arms]
 
     def dump(self) -> bytes:
         """Write everything down."""
@@ -333,19 +312,19 @@ class WatchedStream:
             read.history.alarm = replace(read.history.alarm, stream=stream_of(read.key))
         return self.load(msgspec.msgpack.encode(read))
 
-    def _end(self, alarm: Regression | None, now_ns: int, *, acknowledged: bool) -> None:
+    def _end(self, alarm: Regression, ended: Regression) -> Regression:
+        """Keep an alarm among the past ones; return its end, with the figures of then."""
         history = self._history
-        history.alarm = None
-        if alarm is not None:
-            period = AlarmPeriod(
-                onset_ns=alarm.onset_ns,
-                raised_ns=alarm.at_ns,
-                ended_ns=now_ns,
-                baseline=alarm.baseline,
-                current=alarm.current,
-                acknowledged=acknowledged,
-            )
-            history.past = [*history.past, period][-_PAST_ALARMS:]
+        period = AlarmPeriod(
+            onset_ns=alarm.onset_ns,
+            raised_ns=alarm.at_ns,
+            ended_ns=ended.at_ns,
+            baseline=alarm.baseline,
+            current=alarm.current,
+            acknowledged=ended.acknowledged,
+        )
+        history.alarm, history.past = None, [*history.past, period][-_PAST_ALARMS:]
+        return replace(ended, phase="ended")
 
     def _regression(self, now_ns: int, incident: str) -> Regression:
         history, detector = self._history, self.detector

@@ -5,14 +5,15 @@ The books: received = forwarded + consumed + held + queued + refused + dropped(r
 destination: `toolgauge.destination` is empty for spans that are not yet handed to one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
-from toolgauge.model.metrics import Counter, Gauge, Histogram, MetricRegistry
+from toolgauge.model.metrics import Counter, Gauge, Histogram, Labels, MetricRegistry
 
 
 class _Row(Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,20 +49,24 @@ def drop_reason(reason: str) -> str:
 
 
 class MetricSection:
-    """Metrics of one `section` of the table: each annotated attribute is registered under its row."""
+    """Metrics of one `section` of the table: each annotated attribute is registered under its row.
+
+    `groups` are the labels that stand behind a name in place of a label, where settings decide about them.
+    """
 
     section: ClassVar[str]
 
-    def __init__(self, registry: MetricRegistry) -> None:
+    def __init__(self, registry: MetricRegistry, groups: Mapping[str, Labels] = {}) -> None:
         kinds = get_type_hints(type(self))
         for attribute, row in _TABLE.metrics[self.section].items():
             kind = kinds[attribute]
+            labels = tuple(chain.from_iterable(groups.get(label, (label,)) for label in row.labels))
             if kind is Histogram:
-                metric = registry.histogram(row.name, row.unit, row.description, row.bounds, row.labels)
+                metric = registry.histogram(row.name, row.unit, row.description, row.bounds, labels)
             elif kind is Gauge:
-                metric = registry.gauge(row.name, row.unit, row.description, row.labels)
+                metric = registry.gauge(row.name, row.unit, row.description, labels)
             else:
-                metric = registry.counter(row.name, row.unit, row.description, row.labels)
+                metric = registry.counter(row.name, row.unit, row.description, labels)
                 metric.begin(*row.begin)
             setattr(self, attribute, metric)
 

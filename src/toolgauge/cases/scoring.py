@@ -21,7 +21,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.literals import finite
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scored, outcome_word
+from toolgauge.model.outcomes import Errored, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import CaseParameters, Evaluator, Original, needs_of
 from toolgauge.report.explanations import figure
 from toolgauge.score.contracts import ToolKinds
@@ -153,13 +153,6 @@ def result_object(result: CaseResult) -> JsonObject:
     return {"id": result.case.name, **found, "details": details}
 
 
-def explanation(outcome: Outcome) -> str:
-    """Return the explanation or message of an outcome."""
-    match outcome:
-        case Scored(explanation=text) | NotEvaluated(explanation=text) | Errored(message=text):
-            return text
-
-
 def sendable(value: Json) -> Json:
     """Write NaN and infinities, which JSON does not have, as text."""
     if isinstance(value, dict):
@@ -172,7 +165,7 @@ def sendable(value: Json) -> Json:
 def _outcome_object(outcome: Outcome) -> JsonObject:
     value, reason = figure(outcome)
     details: JsonObject = {"outcome": outcome_word(outcome), "value": value if value is None else float(value)}
-    details |= {"reason": reason, "explanation": explanation(outcome)}
+    details |= {"reason": reason, "explanation": outcome.explanation}
     if isinstance(outcome, Scored):
         details["parts"] = dict(outcome.parts)
         details["differences"] = [

@@ -18,8 +18,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import CASE_DIALECT, Message, Run, ToolCall, Trajectory
 from toolgauge.recognize.values import arguments as read_arguments
 from toolgauge.recognize.values import as_list, as_object, as_str, identifier, result
-
-SECOND_NS = 1_000_000_000
+from toolgauge.settings import SECOND
 
 _TRACE_ID = f"{1:032x}"
 _ROOT = SpanRef(_TRACE_ID, f"{1:016x}")
@@ -267,7 +266,7 @@ def _nanoseconds(written: JsonObject, key: str) -> int:
     seconds = written.get(key)
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not abs(seconds) < _MAX_SECONDS:
         raise CaseError(f"`{key}` of a span of a trace must be a number of seconds")
-    return round(seconds * SECOND_NS)
+    return round(seconds * SECOND)
 
 
 def _run_above(span: _Timed, by_id: dict[str | None, _Timed]) -> _Timed | None:

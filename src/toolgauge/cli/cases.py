@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from toolgauge.cases.case import Unreadable, check_files, lines, parse
-from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object
+from toolgauge.cases.scoring import CaseResult, Cases, result_object
 from toolgauge.cli.check import Asked
 from toolgauge.cli.output import judged_nothing, terminal_style
 from toolgauge.cli.report_files import Reports
@@ -101,7 +101,7 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
     value, reason = figure(result.outcome)
     word = outcome_word(result.outcome)
     score = f"{value:.3f}" if value is not None else printable(reason or "")
-    why = "\n".join(map(style.aside, indented(explanation(result.outcome), _INDENT).split("\n")))
+    why = "\n".join(map(style.aside, indented(result.outcome.explanation, _INDENT).split("\n")))
     yield f"{outcome_styled(style, word, f'{word:<13}')} {score:<16} {printable(result.case.name)}  {why}".rstrip()
     if word == "fail" and isinstance(result.outcome, Scored):
         compared = [one for one in result.outcome.differences if one.expected is not None]
@@ -111,7 +111,7 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
             yield f"{_INDENT}and {len(compared) - _MAX_DIFFERENCES} more differences"
         below = [(one.call, one.outcome) for one in result.calls if outcome_word(one.outcome) == "fail"]
         for call, outcome in below[:_MAX_CALLS]:
-            why = explanation(outcome)
+            why = outcome.explanation
             name = "" if call is None or call.name in why else f"{call.name}: "
             yield f"{_INDENT}{indented(f'{name}{why}', _INDENT * 2)}"
         if len(below) > _MAX_CALLS:

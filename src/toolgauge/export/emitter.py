@@ -29,7 +29,7 @@ from toolgauge.export.label_queues import LabelQueues
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import ToolChangeEvents, encode_regressions
 from toolgauge.export.results import EmitSettings, ResultWriter, enforced, incomplete_attributes, inline_evaluations
-from toolgauge.export.score_lines import ScoreLines
+from toolgauge.export.score_lines import ScoreLines, in_requests
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import (
@@ -274,19 +274,9 @@ class Emitter:
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans, events and scores: requests of about 2 MiB at most, none when there is nothing to export."""
-        waiting: dict[Signal, list[bytes]] = {"traces": [], "logs": []}
-        sizes: dict[Signal, int] = {"traces": 0, "logs": 0}
-        for scorecard in scorecards:
-            for signal, item in self._items(scorecard):
-                waiting[signal].append(field(_ITEM, item))
-                sizes[signal] += len(item)
-                if sizes[signal] >= _MAX_REQUEST_BYTES:
-                    body = self._requests.request(waiting[signal])
-                    yield Outgoing(signal=signal, body=body, spans=0, own=True, of_traces=True)
-                    waiting[signal], sizes[signal] = [], 0
-        for signal, items in waiting.items():
-            if items:
-                yield Outgoing(signal=signal, body=self._requests.request(items), spans=0, own=True, of_traces=True)
+        written = (item for scorecard in scorecards for item in self._items(scorecard))
+        for signal, items in in_requests(written, _MAX_REQUEST_BYTES):
+            yield Outgoing(signal=signal, body=self._requests.request(items), spans=0, own=True, of_traces=True)
         if self._score_lines is not None:
             yield from self._score_lines.requests(scorecards)
 
@@ -314,14 +304,14 @@ class Emitter:
             if parts.event:
                 span.add_event(parts.event, span.subject(result))
             if parts.record:
-                yield "logs", parts.record + span.subject(result).record
+                yield "logs", field(_ITEM, parts.record + span.subject(result).record)
         if calls or span.of_trajectory:
             evaluations = b""
             if self._openinference is not None:
                 of_trajectory = [one for one in scorecard.results if one.level == "trajectory"]
                 evaluations = _EVALUATION + inline_evaluations(scorecard, of_trajectory, self._openinference)
             self._selfmetrics.annotations.add(len(span.links), ("scorecard",))
-            yield "traces", span.written(evaluations)
+            yield "traces", field(_ITEM, span.written(evaluations))
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions."""

@@ -11,7 +11,6 @@ import asyncio
 import gzip
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 
 from aiohttp import web
@@ -89,15 +88,14 @@ class MetricsEndpoint(HttpEndpoint):
         return web.Response(body=body, headers={**headers, "Content-Encoding": "gzip"} if zipped else headers)
 
 
-@dataclass(frozen=True, slots=True)
-class Families:
+class Families(tuple[Metric, ...]):
     """Metric families; has the one method that prometheus_client asks of a registry."""
 
-    families: tuple[Metric, ...]
+    __slots__ = ()
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families."""
-        return iter(self.families)
+        return iter(self)
 
 
 def render(

@@ -25,7 +25,6 @@ from toolgauge.model.outcomes import (
     OTHER_ARGUMENTS,
     Difference,
     Errored,
-    NotEvaluated,
     Outcome,
     Scored,
     Side,
@@ -157,20 +156,18 @@ class Redactor:
 
     def explain(self, outcome: Outcome) -> str:
         """Write the explanation of an outcome, fit for the wire."""
-        match outcome:
-            case Scored():
-                if not self.shows_values or not outcome.differences:
-                    return self.mask(outcome.explanation)
-                shown = "; ".join(self._differences(outcome.differences))
-                return self._explanation(f"{outcome.explanation[:MAX_EXPLANATION]} ({shown})")
-            case NotEvaluated(explanation=explanation):
-                return self.mask(explanation)
-            case Errored(message=message):
-                return self.error(message)
+        if not isinstance(outcome, Scored) or not self.shows_values or not outcome.differences:
+            return self.reason(outcome)
+        shown = "; ".join(self._differences(outcome.differences))
+        return self._explanation(f"{outcome.explanation[:MAX_EXPLANATION]} ({shown})")
 
-    def differences(self, outcome: Scored) -> tuple[str, ...]:
+    def reason(self, outcome: Outcome) -> str:
+        """Write the explanation of an outcome without its differences."""
+        return (self.error if isinstance(outcome, Errored) else self.mask)(outcome.explanation)
+
+    def differences(self, outcome: Outcome) -> tuple[str, ...]:
         """Write expected beside actual values, one text a difference; nothing where values are hidden."""
-        if not self.shows_values:
+        if not isinstance(outcome, Scored) or not self.shows_values:
             return ()
         return tuple(self._explanation(text) for text in self._differences(outcome.differences))
 

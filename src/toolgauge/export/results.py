@@ -396,14 +396,11 @@ class ResultWriter:
 
     def parts(self, result: Result) -> ResultParts:
         """Write the parts of a result that are equal for all results like it."""
-        outcome, kind = result.outcome, ""
-        if isinstance(outcome, Errored):
-            kind, text = outcome.error_type, outcome.message
-        elif isinstance(outcome, Scored) and self._redactor.shows_values and outcome.differences:
+        outcome = result.outcome
+        if isinstance(outcome, Scored) and self._redactor.shows_values and outcome.differences:
             # The values that are shown are different each time.
             return self._parts(result)
-        else:
-            text = outcome.explanation
+        kind, text = outcome.error_type if isinstance(outcome, Errored) else "", outcome.explanation
         tool = None if result.call is None else result.call.name
         key = (result.finding, kind, text, tool, result.evaluator, result.version)
         if (known := self._written.get(key)) is not None:

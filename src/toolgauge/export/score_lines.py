@@ -5,6 +5,7 @@ keeps it. Ids are derived from the judged span: a score that is sent twice overw
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import ScoreFilter, written_result
-from toolgauge.model.delivery import Outgoing
+from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.feedback import OWN_IDENTIFIER, VERDICT_NAME
 from toolgauge.model.outcomes import Level, OutcomeWord, Result, Scorecard, Scored
 from toolgauge.model.plain_words import rule_words
@@ -120,6 +121,20 @@ def encoded(scores: Sequence[Score]) -> bytes:
     return b"".join([_encode(score) + b"\n" for score in scores])
 
 
+def in_requests(items: Iterable[tuple[Signal, bytes]], most_bytes: int) -> Iterator[tuple[Signal, list[bytes]]]:
+    """Yield items by signal, as many together as have about so many bytes."""
+    waiting: dict[Signal, list[bytes]] = {}
+    sizes = Counter[Signal]()
+    for signal, item in items:
+        waiting.setdefault(signal, []).append(item)
+        sizes[signal] += len(item)
+        if sizes[signal] >= most_bytes:
+            del sizes[signal]
+            yield signal, waiting.pop(signal)
+    # Spans before log records.
+    yield from sorted(waiting.items(), reverse=True)
+
+
 def person_score(run: Trajectory, reason: str, given_ns: int, *, is_good: bool) -> Outgoing:
     """Write the verdict of a person on a run."""
     score = Score(
@@ -158,15 +173,8 @@ class ScoreLines:
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Write the wanted results: requests of a bounded size, none when there is nothing to send."""
-        lines: list[bytes] = []
-        size_bytes = 0
-        for score in (score for scorecard in scorecards for score in self._scores(scorecard)):
-            lines.append(_encode(score) + b"\n")
-            size_bytes += len(lines[-1])
-            if size_bytes >= _MAX_REQUEST_BYTES:
-                yield Outgoing(signal="scores", body=b"".join(lines), spans=0, own=True)
-                lines, size_bytes = [], 0
-        if lines:
+        scores = (score for scorecard in scorecards for score in self._scores(scorecard))
+        for _, lines in in_requests((("scores", _encode(score) + b"\n") for score in scores), _MAX_REQUEST_BYTES):
             yield Outgoing(signal="scores", body=b"".join(lines), spans=0, own=True)
 
     def _scores(self, scorecard: Scorecard) -> Iterator[Score]:

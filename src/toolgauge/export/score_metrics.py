@@ -14,32 +14,31 @@ from msgspec.structs import replace
 
 from toolgauge.export import results
 from toolgauge.export.results import BoundedCache
-from toolgauge.export.run_usage import CostSettings, Measure, RunUsageReader
+from toolgauge.export.run_usage import CostSettings, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
-from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry, fit_label
+from toolgauge.model.metrics import (
+    MAX_LABEL,
+    Counter,
+    Exemplar,
+    Gauge,
+    Histogram,
+    HistogramCell,
+    Labels,
+    MetricRegistry,
+    fit_label,
+)
 from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import Finding, Observed, Scorecard
 from toolgauge.model.records import ENVIRONMENT, SpanRef
 from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory, recovered
+from toolgauge.selfmetrics import MetricSection
 from toolgauge.settings import HOUR
 
-_ENFORCE = "toolgauge.enforce"
-_STATE = "toolgauge.state"
-_RECOVERED = "toolgauge.recovered"
 TOOL_CHANGE_KIND = "toolgauge.tool_definition.kind"
-# Upper bounds, inclusive. The first bucket is exactly 0, the overflow is 1.
-SCORE_BOUNDS = (0.0, 0.5, 0.999)
+# The buckets of criteria whose scores are 0 or 1 alone; the first bucket is exactly 0, the overflow is 1.
 BINARY_BOUNDS = (0.0,)
-_RULE_LABELS = (results.CRITERION, results.REVISION, results.LEVEL, _ENFORCE)
-_DESCRIBED: dict[Measure, tuple[str, str, tuple[float, ...]]] = {
-    "tokens": ("{token}", "Tokens of a run, in and out.", (1e3, 1e4, 1e5, 1e6)),
-    "duration": ("s", "Seconds from the start of a run to its end.", (1, 10, 60, 300, 1800)),
-    "cost": ("{currency}", "Cost of a run in currency, recorded or by `costs.prices`.", (0.001, 0.01, 0.1, 1, 10)),
-}
-
-
 OTHER = "_other"
 LABEL_SETS = "label_sets"
 TOOL_DEFINITIONS = "tool_definitions"
@@ -64,7 +63,11 @@ class LabelCaps:
     """Decides under which labels something is counted; `on_dropped` gets the label sets that are given up."""
 
     def __init__(
-        self, settings: MetricsSettings, registry: MetricRegistry, on_dropped: Callable[[Collection[LabelSet]], None]
+        self,
+        settings: MetricsSettings,
+        capped: Counter,
+        in_use: Gauge,
+        on_dropped: Callable[[Collection[LabelSet]], None],
     ) -> None:
         values = (*settings.resource_attributes, *settings.run_attributes)
         # The labels of `Who` in their order, and how many values each may have; attributes for each service.
@@ -74,20 +77,10 @@ class LabelCaps:
             (results.AGENT, settings.max_agents),
             (results.TOOL, settings.max_tools),
         )
-        self.capped = registry.counter(
-            "toolgauge.labels.capped",
-            "{measurement}",
-            "Measurements counted under `_other` because a cap was reached, by what was capped. "
-            "Find the client whose names are not a small set, or raise the cap under `metrics`.",
-            ("toolgauge.label",),
-        )
+        self.capped = capped
         labels = [label for label, _ in self._limits]
         self.capped.begin(*((label,) for label in (*labels, results.ERROR_TYPE, LABEL_SETS, TOOL_DEFINITIONS)))
-        registry.gauge(
-            "toolgauge.labels.label_sets",
-            "{label_set}",
-            "Label sets in use, outcomes not counted; `metrics.max_label_sets` is the cap.",
-        ).observe = lambda: {(): len(self.label_sets)}
+        in_use.observe = lambda: {(): len(self.label_sets)}
         # The values that have series, by the index of their label and, of attributes, the service.
         self._known: dict[tuple[int, str], set[str]] = {}
         # The labels of names of which each has a series. The same few tools are called all day long. Without it: 3 % of all CPU.
@@ -191,50 +184,31 @@ _LABELS_BYTES = 800
 _CHARACTER_BYTES = 4
 
 
-class ScoreMetrics:
+class ScoreMetrics(MetricSection):
     """The cells that every scorecard moves. Belongs to the thread that records scorecards; any thread may read the cells."""
+
+    section = "scores"
+    scores: Histogram
+    evaluations: Counter
+    trajectories: Counter
+    tool_calls: Counter
+    unobserved: Counter
+    tool_changes: Counter
+    capped: Counter
+    label_sets: Gauge
+    tokens: Histogram
+    duration: Histogram
+    cost: Histogram
 
     def __init__(self, settings: MetricsSettings, registry: MetricRegistry, costs: CostSettings | None = None) -> None:
         self._resource_keys, self._run_keys = settings.resource_attributes, settings.run_attributes
-        whose_labels = (results.SERVICE, *self._resource_keys, *self._run_keys)
-        who_labels = (*whose_labels, results.AGENT, results.TOOL)
-        stream_labels = (*who_labels, *_RULE_LABELS)
-        self._scores = registry.histogram(
-            "toolgauge.evaluation.score", "1", "Scores from 0 to 1, by criterion.", SCORE_BOUNDS, stream_labels
-        )
-        self._evaluations = registry.counter(
-            "toolgauge.evaluations",
-            "{evaluation}",
-            "Evaluations by outcome. `not_evaluated` says why in its reason; `error` is a fault of the evaluation.",
-            (*stream_labels, results.OUTCOME, results.REASON),
-        )
-        described, labels = "Closed trajectories by what closed them.", (results.CLOSED_BECAUSE,)
-        self._trajectories = registry.counter("toolgauge.trajectories", "{trajectory}", described, labels)
-        self._trajectories.begin(*((because,) for because in get_args(ClosedBecause)))
-        described, labels = (
-            "Tool calls of traces, by what became of them.",
-            (*who_labels, _STATE, results.ERROR_TYPE, _RECOVERED),
-        )
-        self._tool_calls = registry.counter("toolgauge.tool_calls", "{call}", described, labels)
-        self._unobserved = registry.counter(
-            "toolgauge.tool_calls.unobserved",
-            "{call}",
-            "Tool calls of traces that were not fully recorded, by what is missing; one call may lack several things.",
-            (*whose_labels, results.AGENT, results.REASON),
-        )
-        self._tool_changes = registry.counter(
-            "toolgauge.tool_definition.changes",
-            "{change}",
-            "Changes of the tools that agents are offered. `breaking`: arguments that were valid before no longer are.",
-            (*who_labels, TOOL_CHANGE_KIND),
-        )
-        self._who, self._stream = len(who_labels), len(stream_labels)
-        self._caps = LabelCaps(settings, registry, self._drop)
-        run_labels = (*whose_labels, results.AGENT, results.OUTCOME)
-        self._of_runs = tuple(
-            registry.histogram(f"toolgauge.trajectory.{measure}", *described, run_labels)
-            for measure, described in _DESCRIBED.items()
-        )
+        super().__init__(registry, {"whose": (results.SERVICE, *self._resource_keys, *self._run_keys)})
+        self.trajectories.begin(*((because,) for because in get_args(ClosedBecause)))
+        # The number of labels before the kind of a change, and before the outcome.
+        self._who, self._stream = len(self.tool_changes.labels) - 1, len(self.scores.labels)
+        self._caps = LabelCaps(settings, self.capped, self.label_sets, self._drop)
+        self._of_runs = self.tokens, self.duration, self.cost
+        self._currency = "currency"
         self.adopt(costs or CostSettings())
         # The same few tools are judged by the same criteria all day long. Without it: 4 % of all CPU.
         self._known: BoundedCache[tuple[Who | None, Finding], _Series] = BoundedCache()
@@ -243,9 +217,9 @@ class ScoreMetrics:
     def adopt(self, costs: CostSettings) -> None:
         """Read runs by these settings from here on."""
         self._usages = RunUsageReader(costs)
-        unit, described, _ = _DESCRIBED["cost"]
-        *_, cost = self._of_runs
-        cost.unit, cost.description = (text.replace("currency", costs.currency) for text in (unit, described))
+        texts = [text.replace(self._currency, costs.currency) for text in (self.cost.unit, self.cost.description)]
+        self.cost.unit, self.cost.description = texts
+        self._currency = costs.currency
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
@@ -260,13 +234,13 @@ class ScoreMetrics:
         agent = trajectory.agents[0][:MAX_LABEL] if trajectory.agents else None
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
-            self._trajectories.add(1, (trajectory.closed_because,))
+            self.trajectories.add(1, (trajectory.closed_because,))
             # A conversation's calls have been counted with their traces.
             if trajectory.scope == "trace" and trajectory.calls:
                 self._count_calls(trajectory, whose, now_ns)
             if trajectory.scope == "trace" and trajectory.hidden_turns:
                 who, _ = self._caps.find((*whose, agent, None), now_ns)
-                self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
+                self.unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
         for verdict, subjects in scorecard.verdicts.items():
             judged = subjects[-1].target or SpanRef(trajectory.trace_id, "")
             self._count((*whose, verdict.agent, verdict.tool), verdict.findings, len(subjects), now_ns, judged)
@@ -287,14 +261,14 @@ class ScoreMetrics:
                 change.environment if key == ENVIRONMENT else None for key in (*self._resource_keys, *self._run_keys)
             ]
             who, _ = self._caps.find((change.service, *values, change.agent, change.tool), change.time_ns)
-            self._tool_changes.begin(*((*who, kind) for kind in get_args(ToolChangeKind)))
-            self._tool_changes.add(1, (*who, change.kind))
+            self.tool_changes.begin(*((*who, kind) for kind in get_args(ToolChangeKind)))
+            self.tool_changes.add(1, (*who, change.kind))
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
         """Drop the cells of all criteria but these, given by name and revision."""
         kept = {(fit_label(name), fit_label(revision)) for name, revision in streams}
         of_criterion = slice(self._who, self._who + 2)
-        cells = [labels for labels in self._evaluations.cells if labels[of_criterion] not in kept]
+        cells = [labels for labels in self.evaluations.cells if labels[of_criterion] not in kept]
         self._drop_streams({labels[: self._stream] for labels in cells})
         sets = self._caps.label_sets.values()
         self._caps.drop([found for found in sets if found.rule and found.rule[:2] not in kept])
@@ -302,8 +276,8 @@ class ScoreMetrics:
     def _drop(self, gone: Collection[LabelSet]) -> None:
         whose = {found.who for found in gone if not found.rule}
         if whose:
-            calls, unobserved = self._tool_calls, self._unobserved
-            for counter in (calls, self._tool_changes):
+            calls, unobserved = self.tool_calls, self.unobserved
+            for counter in (calls, self.tool_changes):
                 counter.drop([labels for labels in counter.cells if labels[: self._who] in whose])
             # An agent is counted as long as any of its tools is, or its runs.
             left = {labels[: self._who - 1] for labels in calls.cells}
@@ -318,16 +292,16 @@ class ScoreMetrics:
 
     def _drop_streams(self, streams: Collection[Labels]) -> None:
         if streams:
-            evaluations = self._evaluations
+            evaluations = self.evaluations
             evaluations.drop([labels for labels in evaluations.cells if labels[: self._stream] in streams])
             for stream in streams:
-                self._scores.cells.pop(stream, None)
+                self.scores.cells.pop(stream, None)
         self._known = BoundedCache()
 
     def _count_calls(self, trajectory: Trajectory, whose: Names, now_ns: int) -> None:
         known = self._known_calls
         # As the counter's `add` does; this is done of every call.
-        counted = self._tool_calls.cells
+        counted = self.tool_calls.cells
         missing = Observed(trajectory).missing
         recoveries = recovered(trajectory)
         for call in trajectory.calls:
@@ -341,24 +315,24 @@ class ScoreMetrics:
             series.label_set.used_ns = now_ns
             counted[series.counted] += 1
             for reason in missing(call):
-                self._unobserved.add(1, (*series.counted[: self._who - 1], reason))
+                self.unobserved.add(1, (*series.counted[: self._who - 1], reason))
             if error_type:
                 exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
-                self._tool_calls.exemplars[series.counted] = exemplar
+                self.tool_calls.exemplars[series.counted] = exemplar
 
     def _call_series(self, called: _Called, now_ns: int) -> _Series:
         names, state, error, is_recovered = called
         who, label_set = self._caps.find(names, now_ns)
         error_type = self._caps.error_type(who[0], error)
         labels = (*who, state, error_type, is_recovered)
-        self._tool_calls.begin(labels)
+        self.tool_calls.begin(labels)
         series = _Series(labels, label_set or LabelSet(who, (), now_ns))
         if label_set is not None and OTHER not in who and error_type == fit_label(error):
             self._known_calls.keep(called, series, _size_bytes(*filter(None, names), error))
         return series
 
     def _count(self, names: Names, findings: Sequence[Finding], times: int, now_ns: int, judged: SpanRef) -> None:
-        counted, who = self._evaluations.cells, self._caps.fitted.get(names)
+        counted, who = self.evaluations.cells, self._caps.fitted.get(names)
         # As the counter's `add` does. One exemplar a cell and scorecard, that of the last call.
         exemplar = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
         for finding in findings:
@@ -368,9 +342,9 @@ class ScoreMetrics:
             cell, value = series.scores, finding.value
             if cell is not None and value is not None:
                 of_value = exemplar if value == 1.0 else replace(exemplar, value=value)
-                self._scores.add(cell, series.stream, value, of_value, times)
+                self.scores.add(cell, series.stream, value, of_value, times)
             if series.is_failure:
-                self._evaluations.exemplars[series.counted] = exemplar
+                self.evaluations.exemplars[series.counted] = exemplar
 
     def _series(self, names: Names, finding: Finding, times: int, now_ns: int) -> _Series:
         """Begin the series of so many results with a finding."""
@@ -382,10 +356,10 @@ class ScoreMetrics:
         others = (
             ((*stream, "pass", ""), (*stream, "fail", "")) if finding.value is not None and finding.can_fail else ()
         )
-        self._evaluations.begin(counted, *others)
+        self.evaluations.begin(counted, *others)
         if finding.value is not None:
-            bounds = () if not finding.can_fail else BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS
-            scores = self._scores.begin(stream, bounds)
+            bounds = () if not finding.can_fail else BINARY_BOUNDS if finding.is_binary else self.scores.bounds
+            scores = self.scores.begin(stream, bounds)
         place, is_failure = label_set or LabelSet(who, rule, now_ns), finding.word in _FAILURES
         series = _Series(counted, place, stream, scores, is_failure)
         # Where a cap was reached, the next time may be another.

@@ -179,7 +179,7 @@ def _unjudged(
         if outcome_word(result.outcome) == "not_evaluated" and result.criterion not in gaps and len(gaps) < _MAX_NAMED:
             _, reason = figure(result.outcome)
             meaning = next((text for each, text in MEANINGS.items() if each == reason), "")
-            why: str = getattr(result.outcome, "explanation", "")
+            why = result.outcome.explanation
             lines.append(f"not evaluated: {result.criterion}: {reason}: {why or meaning}")
             gap: JsonObject = {"criterion": result.criterion, "reason": reason, "meaning": meaning, "explanation": why}
             gaps[result.criterion] = gap

@@ -205,8 +205,7 @@ class ScoredRecordings:
         if not found.is_whole:
             yield from scored_requests(files, scoring, work)
             return
-        for kept in found.store.newest():
-            yield Scorecard(trajectory=kept.trajectory, results=kept.results, scored_at_ns=kept.scored_at_ns)
+        yield from found.store.newest()
 
 
 def scored_requests(files: Sequence[str], scoring: LoadedScoring, work: Work) -> Iterator[Scorecard]:

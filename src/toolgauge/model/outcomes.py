@@ -138,6 +138,11 @@ class Errored(Struct, frozen=True, kw_only=True):
     error_type: str
     message: str
 
+    @property
+    def explanation(self) -> str:
+        """Its message, which explains it as other outcomes are explained."""
+        return self.message
+
 
 Outcome: TypeAlias = Scored | NotEvaluated | Errored
 

@@ -3,7 +3,7 @@
 Texts are masked and of bounded length, and have to be escaped. No step is called the cause of a failure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -182,7 +182,7 @@ def shown_verdict(result: Result, redactor: Redactor, pass_at: Mapping[str, floa
         value=value,
         reason=reason,
         requirement=requirement(result, pass_at),
-        explanation=_explanation(outcome, redactor),
+        explanation=redactor.reason(outcome),
         differences=tuple(shown_difference(one, redactor) for one in differences[:_MAX_DIFFERENCES]),
         more=max(0, len(differences) - _MAX_DIFFERENCES),
         hides_values=bool(differences) and not redactor.shows_values,
@@ -191,7 +191,7 @@ def shown_verdict(result: Result, redactor: Redactor, pass_at: Mapping[str, floa
 
 def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
     """Explain an outcome in a few words; a difference whose values may be shown needs no further ones."""
-    explanation = _explanation(outcome, redactor)
+    explanation = redactor.reason(outcome)
     if not isinstance(outcome, Scored) or not outcome.differences or not redactor.shows_values:
         return explanation
     compared = next((each for each in outcome.differences if each.expected is not None), None)
@@ -240,11 +240,12 @@ def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
 
 def live_outcome(results: Sequence[Result]) -> OutcomeWord:
     """Return the worst outcome of the live criteria, else `not_evaluated`."""
-    words = {outcome_word(result.outcome) for result in results if result.enforce == "live"}
-    for word in _WORST_FIRST:
-        if word in words:
-            return word
-    return "not_evaluated"
+    return joined({outcome_word(result.outcome) for result in results if result.enforce == "live"})
+
+
+def joined(words: Collection[OutcomeWord]) -> OutcomeWord:
+    """Join outcomes: a failure outweighs a pass, a pass outweighs `not_evaluated`, which stands for none."""
+    return next((word for word in _WORST_FIRST if word in words), "not_evaluated")
 
 
 def deciding(results: Sequence[Result]) -> Sequence[Result]:
@@ -268,10 +269,6 @@ def worst_result(results: Sequence[Result]) -> Result | None:
     """Choose the result to show for all: the failure that explains most, else the first that passed; `None` without any."""
     scored = (result for result in results if isinstance(result.outcome, Scored))
     return next(iter((*failures(results), *scored, *results)), None)
-
-
-def _explanation(outcome: Outcome, redactor: Redactor) -> str:
-    return redactor.error(outcome.message) if isinstance(outcome, Errored) else redactor.mask(outcome.explanation)
 
 
 def _kind(side: Side | None) -> str | None:

@@ -10,8 +10,6 @@ from typing import Literal, TypeAlias
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import (
-    Errored,
-    NotEvaluated,
     Outcome,
     OutcomeWord,
     Result,
@@ -21,7 +19,7 @@ from toolgauge.model.outcomes import (
 )
 from toolgauge.model.plain_words import with_cause
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.explanations import figure
+from toolgauge.report.explanations import figure, joined
 from toolgauge.report.run_failures import FailureGroup, FailureGroups
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, percent, printable
 from toolgauge.score.criterion import Criterion
@@ -177,19 +175,15 @@ class Row:
 
 def finding(redactor: Redactor, outcome: Outcome, tool: str = "") -> Finding:
     """Describe a result other than a pass, as `redact` allows it."""
-    match outcome:
-        case Scored(value=value, explanation=explanation):
-            return Finding(
-                outcome=outcome_word(outcome),
-                tool=tool,
-                value=value,
-                explanation=redactor.mask(explanation),
-                differences=redactor.differences(outcome),
-            )
-        case NotEvaluated(reason=reason, explanation=explanation):
-            return Finding(outcome="not_evaluated", tool=tool, reason=reason, explanation=redactor.mask(explanation))
-        case Errored(error_type=error_type, message=message):
-            return Finding(outcome="error", tool=tool, reason=error_type, explanation=redactor.error(message))
+    value, reason = figure(outcome)
+    return Finding(
+        outcome=outcome_word(outcome),
+        tool=tool,
+        value=value,
+        reason=reason or "",
+        explanation=redactor.reason(outcome),
+        differences=redactor.differences(outcome),
+    )
 
 
 class ScorecardRows:
@@ -226,12 +220,6 @@ class ScorecardRows:
                     if word != "pass"
                 ),
             )
-
-
-def joined(words: Collection[OutcomeWord]) -> OutcomeWord:
-    """Join the outcomes of several calls: a failure outweighs a pass, a pass outweighs `not_evaluated`."""
-    order: tuple[OutcomeWord, ...] = ("fail", "error", "pass", "not_evaluated")
-    return next(word for word in order if word in words or word == order[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,13 @@ from importlib.resources import files
 from toolgauge import on_demand
 from toolgauge.model.plain_words import reason_words
 from toolgauge.otlp.encode import fit_time
+from toolgauge.settings import SECOND
 
 # Control characters but tab and line feed, invisible ones, changes of direction, lone surrogates, tags.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_NS_PER_S = 1_000_000_000
 # The innermost agents of a path that are shown, and the characters of each.
 _MAX_DEPTH, _MAX_AGENT = 4, 60
 
@@ -63,7 +63,7 @@ def visible(text: str) -> str:
 
 
 def _time(form: str) -> Callable[[int], str]:
-    return lambda time_ns: datetime.fromtimestamp(fit_time(time_ns) // _NS_PER_S, UTC).strftime(form)
+    return lambda time_ns: datetime.fromtimestamp(fit_time(time_ns) // SECOND, UTC).strftime(form)
 
 
 def _short(text: str | None, length: int) -> str:
@@ -78,7 +78,7 @@ def _path(agents: Sequence[str | None]) -> str:
 
 def duration(time_ns: int) -> str:
     """Write a duration with its unit."""
-    seconds = max(0, time_ns) / _NS_PER_S
+    seconds = max(0, time_ns) / SECOND
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:

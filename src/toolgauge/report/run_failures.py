@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -97,8 +98,7 @@ def failure_kind(result: Result, redactor: Redactor) -> FailureKind:
 
 
 def _why(outcome: Outcome, redactor: Redactor) -> str:
-    text = outcome.message if isinstance(outcome, Errored) else outcome.explanation
-    return _VALUE.sub("…", redactor.mask(text[:_MAX_READ]))[:_MAX_WHY]
+    return _VALUE.sub("…", redactor.mask(outcome.explanation[:_MAX_READ]))[:_MAX_WHY]
 
 
 class FailureGroups:
@@ -227,27 +227,22 @@ class Baseline:
         return f"baseline `{self._path}`: {len(kept)} known, {new} new, {mended} mended{begun}"
 
 
+@dataclass(slots=True)
 class Exemptions:
     """Decides which failures fail a run. Counts runs, failed runs, and by the reason runs whose failures are all exempt."""
 
-    def __init__(
-        self,
-        redactor: Redactor,
-        baseline: Baseline | None = None,
-        *,
-        only_proved: bool = False,
-        case_keys: Sequence[str] = (),
-    ) -> None:
-        self._redactor = redactor
-        self._baseline = baseline
-        self._only_proved = only_proved
-        self._case_keys = case_keys
-        self.runs = self.failed = 0
-        self.exempt = Counter[str]()
+    redactor: Redactor
+    baseline: Baseline | None = None
+    _: KW_ONLY
+    only_proved: bool = False
+    case_keys: Sequence[str] = ()
+    runs: int = 0
+    failed: int = 0
+    exempt: Counter[str] = field(default_factory=Counter[str])
 
     def case_of(self, trajectory: Trajectory) -> str | None:
         """Return the case that criteria look up for a trajectory."""
-        found = (trajectory.attributes[key] for key in self._case_keys if key in trajectory.attributes)
+        found = (trajectory.attributes[key] for key in self.case_keys if key in trajectory.attributes)
         return next(map(str, found), None)
 
     def of_run(self, scorecard: Scorecard) -> dict[str, str]:
@@ -257,9 +252,9 @@ class Exemptions:
         for result in scorecard.results:
             failed = outcome_word(result.outcome) in FAILED
             failure = KnownFailure(criterion=result.criterion, service=service, case=case)
-            if self._baseline is not None and not isinstance(result.outcome, NotEvaluated):
+            if self.baseline is not None and not isinstance(result.outcome, NotEvaluated):
                 tool = "" if result.call is None else stable_tool(result.call.name)
-                kind = failure_kind(result, self._redactor) if failed else None
+                kind = failure_kind(result, self.redactor) if failed else None
                 argument, error = ("", "") if kind is None else (kind.argument, kind.error)
                 failure = replace(failure, tool=tool, argument=argument, error=error)
             is_shadow = result.enforce == "shadow"
@@ -284,15 +279,15 @@ class Exemptions:
             self.exempt.update({*reasons} - {_SHADOW})
 
     def _reason(self, evaluator: str, outcome: Outcome, failure: KnownFailure) -> str:
-        is_known = self._baseline is not None and self._baseline.knows(failure, outcome)
-        if self._only_proved and not (evaluator in PROVED and isinstance(outcome, Scored)):
+        is_known = self.baseline is not None and self.baseline.knows(failure, outcome)
+        if self.only_proved and not (evaluator in PROVED and isinstance(outcome, Scored)):
             return "not proved"
         return "known" if is_known else ""
 
     def lines(self, noun: str = "run") -> Iterator[str]:
         """Count the runs or cases that failed, and write the baseline."""
-        if self._baseline is not None:
-            yield self._baseline.write()
+        if self.baseline is not None:
+            yield self.baseline.write()
         rest = "".join(f"; {count} with failures that are {reason}" for reason, count in self.exempt.items())
         hint = ", `--failed` explains them" if self.failed and noun == "run" else ""
         yield f"{self.failed} of {counted(self.runs, noun)} failed{rest}{hint}"

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.metrics import MAX_LABEL, fit_label
+from toolgauge.model.metrics import fit_label
 from toolgauge.model.names import stable_tool
 from toolgauge.model.outcomes import Level, Scorecard, Subject, Verdict
 from toolgauge.model.records import ENVIRONMENT
@@ -79,9 +79,7 @@ _KNOWN: dict[tuple[str | None, str | None, Verdict], Scores] = {}
 def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     """Return the scores of a scorecard; `None` when it has neither scores nor offers."""
     trajectory = scorecard.trajectory
-    service, environment = trajectory.service, trajectory.resource.get(ENVIRONMENT)
-    # A name may be a megabyte of somebody's text.
-    service, environment = service and service[:MAX_LABEL], environment and environment[:MAX_LABEL]
+    service, environment = _label(trajectory.service), _label(trajectory.resource.get(ENVIRONMENT))
     scores: dict[Scores, int] = {}
     for verdict, subjects in scorecard.verdicts.items():
         each = _KNOWN.get((service, environment, verdict)) or _scores(service, environment, verdict, subjects[0])
@@ -100,7 +98,7 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     if trajectory.scope != "conversation" and trajectory.conversation_id is not None:
         # A lone surrogate could not be saved.
         conversation_id = trajectory.conversation_id[:_MAX_CONVERSATION_ID].encode(errors="replace").decode()
-        conversation = _label(service) or "", conversation_id
+        conversation = service or "", conversation_id
     opened_ns = trajectory.opened_ns or scorecard.scored_at_ns
     return TrajectoryScores(conversation, fingerprint(trajectory), opened_ns, trajectory.trace_id, scores, offered)
 
@@ -111,7 +109,7 @@ def _tools_called(trajectory: Trajectory, service: str | None, environment: str 
         return {}
     invented = invented_tools(trajectory)
     calls = [call.name for call in trajectory.calls if call.kind == "tool" and call.name not in invented]
-    names = [*dict.fromkeys([_label(stable_tool(name)[:MAX_LABEL]) or "" for name in dict.fromkeys(calls)])]
+    names = [*dict.fromkeys([fit_label(stable_tool(name)) for name in dict.fromkeys(calls)])]
     is_whole = trajectory.incomplete is None and not trajectory.hidden_turns and len(names) <= _MOST_TOOLS
     gap: Literal["", "before", "within"] = ""
     if trajectory.has_beginning is False and trajectory.conversation_id is not None:
@@ -120,14 +118,12 @@ def _tools_called(trajectory: Trajectory, service: str | None, environment: str 
     if not is_whole or trajectory.closed_because not in _WHOLE:
         gap = "within"
     agent = trajectory.agents[0] if trajectory.agents else None
-    whose = _label(service), _label(environment), _label(agent and agent[:MAX_LABEL])
-    return {Scores(*whose, None, (), tuple(names[:_MOST_TOOLS]), gap): len(calls)}
+    return {Scores(service, environment, _label(agent), None, (), tuple(names[:_MOST_TOOLS]), gap): len(calls)}
 
 
-@lru_cache(maxsize=_MOST_KNOWN)
 def _label(name: str | None) -> str | None:
-    """Return a name as metrics show it: streams of one name are one, and people can ask for it."""
-    return fit_label(name) if name else None
+    """Return a name as metrics show it: streams of one name are one, and people can ask for it; it is kept in memory once."""
+    return sys.intern(fit_label(name)) if name else None
 
 
 def _scores(service: str | None, environment: str | None, verdict: Verdict, subject: Subject) -> Scores:
@@ -137,7 +133,7 @@ def _scores(service: str | None, environment: str | None, verdict: Verdict, subj
         for one, result in zip(verdict.findings, subject.results, strict=True)
         if one.value is not None and one.enforce == "live" and is_watched(result.evaluator, one.level, one.can_fail)
     ]
-    whose = _label(service), _label(environment), _label(verdict.agent), _label(verdict.tool)
+    whose = service, environment, _label(verdict.agent), _label(verdict.tool)
     if len(_KNOWN) >= _MOST_KNOWN:
         _KNOWN.clear()
     found = _KNOWN[service, environment, verdict] = Scores(*whose, tuple([_shared(*value) for value in values]))
@@ -223,16 +219,7 @@ def _add(tallies: dict[StreamKey, Tally], key: StreamKey, part: str, value: floa
 
 def stream_of(key: StreamKey) -> Stream:
     """Name the stream of a key."""
-    service, environment, agent, tool, criterion, revision, level = key
-    return Stream(
-        service=service,
-        environment=environment,
-        agent=agent,
-        tool=tool,
-        criterion=criterion,
-        revision=revision,
-        level="call" if level == "call" else "trajectory",
-    )
+    return msgspec.convert(dict(zip(Stream.__struct_fields__, key, strict=True)), Stream)
 
 
 _MAX_BYTES = 32 * 1024 * 1024

@@ -1,13 +1,12 @@
 """One watched stream of scores: its detector, the traces, times and versions behind an alarm, and its history."""
 
-import struct
 from array import array
 from collections.abc import Callable
 from typing import Self, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from toolgauge.model.metrics import Labels, fit_label
 from toolgauge.model.records import VERSION
@@ -31,19 +30,20 @@ _MERGED_AT_ONCE = 20
 _WIDTHS_KNOWN = 240
 _LEAST_S, _MOST_S = 1, 60
 _LAST_S = 2**32 - 1
-# Start, end and observations, all of all buckets, then their sums: 20 bytes a bucket.
-_COUNT = struct.Struct("<I")
+# Of a saved history: its number of buckets comes first, and each takes three whole numbers and its sum.
+_COUNT_BYTES, _BUCKET_BYTES = 4, 20
 
 
 class ScoreHistory:
     """Takes scores in about the order of their times; buckets are in order, and do not overlap."""
 
-    __slots__ = ("_counts", "_ends", "_starts", "_sums")
+    __slots__ = ("_columns", "_counts", "_ends", "_starts", "_sums")
 
     def __init__(self) -> None:
         # Seconds since the epoch. Four arrays take a tenth of the memory of as many objects.
         self._starts, self._ends, self._counts = array("I"), array("I"), array("I")
         self._sums = array("d")
+        self._columns = self._starts, self._ends, self._counts, self._sums
 
     def add(self, score: float, time_ns: int) -> None:
         """Count one observation."""
@@ -59,25 +59,22 @@ class ScoreHistory:
             self._counts[place] = min(self._counts[place] + 1, _LAST_S)
             self._sums[place] += score
             return
-        starts.insert(place + 1, time_s)
-        ends.insert(place + 1, time_s)
-        self._counts.insert(place + 1, 1)
+        for column, value in ((starts, time_s), (ends, time_s), (self._counts, 1)):
+            column.insert(place + 1, value)
         self._sums.insert(place + 1, score)
         if len(starts) > MAX_BUCKETS:
             self._merge()
 
     def buckets(self) -> tuple[ScoreBucket, ...]:
         """Return all buckets, the oldest first."""
-        columns = zip(self._starts, self._ends, self._counts, self._sums, strict=True)
         return tuple(
             ScoreBucket(start_ns=start * SECOND, end_ns=end * SECOND, observations=count, sum=total)
-            for start, end, count, total in columns
+            for start, end, count, total in zip(*self._columns, strict=True)
         )
 
     def dump(self) -> bytes:
         """Write everything down."""
-        count = len(self._starts)
-        return _COUNT.pack(count) + struct.pack(_layout(count), *self._starts, *self._ends, *self._counts, *self._sums)
+        return b"".join((len(self._starts).to_bytes(_COUNT_BYTES, "little"), *self._columns))
 
     @classmethod
     def load(cls, saved: bytes) -> Self:
@@ -85,17 +82,13 @@ class ScoreHistory:
         history = cls()
         if not saved:
             return history
-        try:
-            (count,) = _COUNT.unpack_from(saved)
-            if count > MAX_BUCKETS:
-                raise ValueError("the history of scores is damaged")
-            numbers = struct.unpack(_layout(count), saved[_COUNT.size :])
-        except struct.error as error:
-            raise ValueError("the history of scores is damaged") from error
-        history._starts = array("I", numbers[:count])
-        history._ends = array("I", numbers[count : 2 * count])
-        history._counts = array("I", numbers[2 * count : 3 * count])
-        history._sums = array("d", numbers[3 * count :])
+        count, rest = int.from_bytes(saved[:_COUNT_BYTES], "little"), saved[_COUNT_BYTES:]
+        if count > MAX_BUCKETS or len(rest) != count * _BUCKET_BYTES:
+            raise ValueError("the history of scores is damaged")
+        for column in history._columns:
+            size_bytes = count * column.itemsize
+            column.frombytes(rest[:size_bytes])
+            rest = rest[size_bytes:]
         return history
 
     def _merge(self) -> None:
@@ -120,10 +113,6 @@ class ScoreHistory:
             self._sums[place] += self._sums.pop(place + 1)
 
 
-def _layout(count: int) -> str:
-    return f"<{3 * count}I{count}d"
-
-
 _EXEMPLARS = 5
 _VERSIONS = 3
 _LOOKED_AGAIN = (16, 32, 64, 128, 256)
@@ -135,8 +124,8 @@ class _Arm(Struct, array_like=True):
     observations: int
     sum: float
     sum_of_squares: float
-    first_ns: int
-    last_ns: int
+    first_seen_ns: int
+    last_seen_ns: int
 
 
 class _History(Struct, kw_only=True):
@@ -216,12 +205,12 @@ class WatchedStream:
         arm = arms.get(version)
         if arm is None:
             if len(arms) >= _VERSIONS:
-                del arms[min(arms, key=lambda each: arms[each].first_ns)]
+                del arms[min(arms, key=lambda each: arms[each].first_seen_ns)]
             arm = arms[version] = _Arm(0, 0.0, 0.0, seen_ns, seen_ns)
         arm.observations += 1
         arm.sum += score
         arm.sum_of_squares += score * score
-        arm.last_ns = max(arm.last_ns, seen_ns)
+        arm.last_seen_ns = max(arm.last_seen_ns, seen_ns)
         self._scores.add(score, seen_ns)
         self._newest.add(score, seen_ns, properties)
         alarm = history.alarm
@@ -243,9 +232,7 @@ class WatchedStream:
                 return self._look_again(alarm, now_ns)
             return None
         baseline, current = detector.baseline, detector.current
-        ended = replace(alarm, phase="ended", at_ns=now_ns, baseline=baseline, current=current, evidence=0.0)
-        self._end(alarm, now_ns, acknowledged=False)
-        return ended
+        return self._end(alarm, replace(alarm, at_ns=now_ns, baseline=baseline, current=current, evidence=0.0))
 
     def _look_again(self, alarm: Regression, now_ns: int) -> Regression | None:
         """Look for the causes of a lasting alarm; return an update where the likeliest is not the one announced."""
@@ -264,22 +251,13 @@ class WatchedStream:
 
     def accept(self, now_ns: int) -> Regression | None:
         """Start learning again; return the end of the open regression."""
-        detector = self.detector
+        detector, alarm = self.detector, self._history.alarm
         current, interval, observations = detector.current, detector.interval, detector.since_onset
         detector.reset()
-        alarm = self._history.alarm
-        self._end(alarm, now_ns, acknowledged=True)
         if alarm is None:
             return None
-        return replace(
-            alarm,
-            phase="ended",
-            at_ns=now_ns,
-            current=current,
-            interval=interval,
-            observations=observations,
-            acknowledged=True,
-        )
+        ended = replace(alarm, at_ns=now_ns, current=current, interval=interval, observations=observations)
+        return self._end(alarm, replace(ended, acknowledged=True))
 
     def status(self) -> StreamStatus:
         """Describe the state of the detector."""
@@ -310,18 +288,8 @@ class WatchedStream:
 
     def arms(self) -> list[Arm]:
         """Return the observations under each version of the service."""
-        return [
-            Arm(
-                stream=self.stream,
-                version=version or None,
-                observations=arm.observations,
-                sum=arm.sum,
-                sum_of_squares=arm.sum_of_squares,
-                first_seen_ns=arm.first_ns,
-                last_seen_ns=arm.last_ns,
-            )
-            for version, arm in self._history.arms.items()
-        ]
+        arms = self._history.arms.items()
+        return [Arm(stream=self.stream, version=version or None, **asdict(arm)) for version, arm in arms]
 
     def dump(self) -> bytes:
         """Write everything down."""
@@ -344,19 +312,19 @@ class WatchedStream:
             read.history.alarm = replace(read.history.alarm, stream=stream_of(read.key))
         return self.load(msgspec.msgpack.encode(read))
 
-    def _end(self, alarm: Regression | None, now_ns: int, *, acknowledged: bool) -> None:
+    def _end(self, alarm: Regression, ended: Regression) -> Regression:
+        """Keep an alarm among the past ones; return its end, with the figures of then."""
         history = self._history
-        history.alarm = None
-        if alarm is not None:
-            period = AlarmPeriod(
-                onset_ns=alarm.onset_ns,
-                raised_ns=alarm.at_ns,
-                ended_ns=now_ns,
-                baseline=alarm.baseline,
-                current=alarm.current,
-                acknowledged=acknowledged,
-            )
-            history.past = [*history.past, period][-_PAST_ALARMS:]
+        period = AlarmPeriod(
+            onset_ns=alarm.onset_ns,
+            raised_ns=alarm.at_ns,
+            ended_ns=ended.at_ns,
+            baseline=alarm.baseline,
+            current=alarm.current,
+            acknowledged=ended.acknowledged,
+        )
+        history.alarm, history.past = None, [*history.past, period][-_PAST_ALARMS:]
+        return replace(ended, phase="ended")
 
     def _regression(self, now_ns: int, incident: str) -> Regression:
         history, detector = self._history, self.detector

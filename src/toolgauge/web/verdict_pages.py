@@ -26,7 +26,7 @@ REASONS = (
     "did not do what was asked",
     "too many calls",
 )
-_STEPS: tuple[Step, ...] = get_args(Step)
+_STEPS: Mapping[str, Step] = {step: step for step in get_args(Step)}
 
 
 def verdicts(shown: PageContent, request: PageRequest) -> str | None:
@@ -80,7 +80,7 @@ def take(shown: PageContent, form: Form) -> str:
     The caller reloads. Raises `FormError`.
     """
     name, state = form.get("name", ""), shown.state
-    step = next((one for one in _STEPS if one == form.get("step")), None)
+    step = _STEPS.get(form.get("step", ""))
     if step is None:
         raise FormError("`step` is `shadow`, `live` or `drop`")
     if state is None:

@@ -44,7 +44,7 @@ async def test_a_page_is_html_of_what_was_asked_for():
         requests.append(request)
         return "<p>\ud800 trajectory</p>"
 
-    async with serving({"/trajectories": page}) as url:
+    async with serving({"/trajectories/": page}) as url:
         status, body, headers = await asked(f"{url}/trajectories/ab%20c/?tool=a&tool=b&q=%3Cx%3E&bad=%ff")
 
     assert (status, body) == (200, b"<p>? trajectory</p>")

@@ -63,17 +63,13 @@ def is_path(value: object) -> TypeGuard[Path]:
 
 
 def _given(source: object) -> Sequence[object]:
-    if is_path(source):
-        return (source,)
     match source:
-        case ReadableSpan() | ExportTraceServiceRequest() | TracesData() | ExportLogsServiceRequest() | LogsData():
-            return (source,)
         case bytes() | bytearray() | memoryview():
             raise TypeError(f"bytes are no source: {_ALLOWED}; `ExportTraceServiceRequest.FromString` reads a request")
-        case Iterable() if not isinstance(source, Mapping):
+        case Iterable() if not isinstance(source, str | os.PathLike | Mapping):
             return tuple(cast("Iterable[object]", source))
         case _:
-            raise TypeError(f"a `{type(source).__name__}` is no source: {_ALLOWED}")
+            return (source,)
 
 
 class LoadedCriteria:

@@ -97,11 +97,9 @@ class Books(Struct, frozen=True, kw_only=True):
         return self.received - known
 
 
-def health(shown: PageContent, request: PageRequest) -> str | None:
+def health(shown: PageContent, _request: PageRequest) -> str:
     """Show the health of the process."""
     running = shown.running
-    if len(request.path) > 1:
-        return None
     if running is None:
         return shown.page("health.html", section="health", title="Health", running=None)
     state, figures = running.health, MetricValues.of(running.registry)
@@ -188,10 +186,8 @@ def _gauges(figures: MetricValues, components: Mapping[str, ComponentHealth]) ->
     yield "Baselines", "survive a restart" if durable else "are lost with this process"
 
 
-def not_evaluated(shown: PageContent, request: PageRequest) -> str | None:
+def not_evaluated(shown: PageContent, _request: PageRequest) -> str:
     """Show the results that were not evaluated."""
-    if len(request.path) > 1:
-        return None
     running = shown.running
     trajectories = [kept.trajectory for kept in shown.store.newest()]
     producers = advice(trajectories)

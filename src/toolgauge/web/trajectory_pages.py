@@ -40,7 +40,7 @@ _FIELDS = {
 }
 
 
-def overview(shown: PageContent, _request: PageRequest) -> str | None:
+def overview(shown: PageContent, _request: PageRequest) -> str:
     """Show the latest failures, gaps, services and alarms."""
     newest = shown.store.newest()
     running, found = shown.running, _gaps(newest)
@@ -189,9 +189,9 @@ def _services(newest: Sequence[KeptTrajectory]) -> list[dict[str, object]]:
     ]
 
 
-def agents_json(shown: PageContent, request: PageRequest) -> str | None:
+def agents_json(shown: PageContent, _request: PageRequest) -> str:
     """Return the catalogue of agents as JSON."""
-    return None if len(request.path) > 1 else msgspec.json.encode(shown.catalogue.content()).decode()
+    return msgspec.json.encode(shown.catalogue.content()).decode()
 
 
 def agents(shown: PageContent, request: PageRequest) -> str | None:

@@ -26,13 +26,11 @@ REASONS = (
     "did not do what was asked",
     "too many calls",
 )
-_STEPS: tuple[Step, ...] = get_args(Step)
+_STEPS: Mapping[str, Step] = {step: step for step in get_args(Step)}
 
 
-def verdicts(shown: PageContent, request: PageRequest) -> str | None:
+def verdicts(shown: PageContent, _request: PageRequest) -> str:
     """Show the newest verdicts."""
-    if len(request.path) > 1:
-        return None
     newest, store = shown.verdicts.newest(), shown.store
     good = sum(one.is_good for one in newest)
     return shown.page(
@@ -47,10 +45,8 @@ def verdicts(shown: PageContent, request: PageRequest) -> str | None:
     )
 
 
-def separation(shown: PageContent, request: PageRequest) -> str | None:
+def separation(shown: PageContent, _request: PageRequest) -> str:
     """Show differences between bad runs and good ones, and the criteria that were adopted."""
-    if len(request.path) > 1:
-        return None
     found, state = _compared(shown), shown.state
     steps: Mapping[str, Step] = {}
     problem = ""
@@ -80,7 +76,7 @@ def take(shown: PageContent, form: Form) -> str:
     The caller reloads. Raises `FormError`.
     """
     name, state = form.get("name", ""), shown.state
-    step = next((one for one in _STEPS if one == form.get("step")), None)
+    step = _STEPS.get(form.get("step", ""))
     if step is None:
         raise FormError("`step` is `shadow`, `live` or `drop`")
     if state is None:

@@ -8,7 +8,7 @@ import csv
 import logging
 import zlib
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import StringIO
 from threading import Lock
@@ -44,7 +44,7 @@ class RunVerdict(Feedback, frozen=True, kw_only=True):
     """A verdict on a run, by the id of its page. `source` is `web view`, `toolgauge.mark`, or the name of an evaluation."""
 
     name: str = VERDICT_NAME
-    label: Word
+    label: Word = "bad"
     source: str = IN_WEB_VIEW
     id: str
     given_ns: int
@@ -243,7 +243,8 @@ def _checksum(written: bytes, saved: bytes | None) -> int:
     return zlib.crc32(saved or b"", zlib.crc32(written))
 
 
-_Part: TypeAlias = str | float | bytes | Struct | Mapping[str, "_Part"] | Collection["_Part"] | None
+_Parts: TypeAlias = tuple["_Part", ...] | list["_Part"] | frozenset["_Part"]
+_Part: TypeAlias = str | float | bytes | Struct | Mapping[str, "_Part"] | _Parts | None
 _MODEL = (content, left_out, observations, outcomes, records, trajectory)
 _STRUCTS: Mapping[str, type[Struct]] = {
     kind.__name__: kind

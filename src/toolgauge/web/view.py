@@ -80,24 +80,24 @@ _SETTLE_EVERY_S = 1.0
 # A path of ours: browsers take two slashes, and a backslash for a slash, for another host.
 _OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]{0,2000}")
 _CONTENT_TYPES = {".json": "application/json", ".csv": "text/csv"}
-# By the first part of the path.
+# By their paths; one with a slash at its end has pages of parts.
 _PAGES: Mapping[str, Callable[[PageContent, PageRequest], str | None]] = {
     "/": overview,
-    "/trajectories": trajectories,
-    "/streams": streams,
-    "/agents": agents,
+    "/trajectories/": trajectories,
+    "/streams/": streams,
+    "/agents/": agents,
     "/agents.json": agents_json,
     "/not-evaluated": not_evaluated,
     "/health": health,
     "/verdicts": verdicts,
     "/separation": separation,
-    "/verdicts.csv": lambda shown, request: None if len(request.path) > 1 else shown.verdicts.as_csv(),
+    "/verdicts.csv": lambda shown, _request: shown.verdicts.as_csv(),
 }
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104 (nothing is bound here)
 
 
 class WebEndpoint(HttpEndpoint):
-    """Serves the pages of `routes` by the first part of their path. `stamp` differs once a page may have changed.
+    """Serves the pages of `routes` by their paths, one with a slash at its end for all below. `stamp` differs once a page may have changed.
     Forms that our own pages post, and programs, do the `actions`, by path.
     """
 
@@ -192,7 +192,7 @@ class WebEndpoint(HttpEndpoint):
     async def _page(self, request: web.BaseRequest) -> web.Response:
         path = tuple(part for part in request.path.split("/") if part)
         route = "/" + "".join(path[:1])
-        page = self._routes.get(route)
+        page = self._routes.get("/" + "/".join(path)) or self._routes.get(f"{route}/")
         if page is None:
             return _text(404, "no such page; there is `/`")
         # Taken before the page is written: a change meanwhile is one that the page lacks.

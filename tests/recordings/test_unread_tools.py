@@ -21,7 +21,7 @@ def left_over(*files: Path, overrides: tuple[str, ...] = ()) -> list[UnreadTools
     make = offline_pipeline(load((), overrides, {}), (), tally.recognizer)
     for card in scorecards(tally.counted(read([*map(str, files)], lambda _size: None)), make):
         doctor.add(card.trajectory)
-    return tally.unread_tools.left_over()
+    return tally.unread_tools()
 
 
 def span(name: str, *keys: str, trace: bytes = b"1", number: int = 1) -> Span:

@@ -34,7 +34,7 @@ def check_cases(asked: Asked, reports: Reports, baseline: Baseline | None) -> tu
     Of a configuration only the tools that it registers count: they stand in where a case does not have the tools on offer.
     """
     check_files(asked.files)
-    config = load([*map(Path, asked.config_paths)], asked.overrides, os.environ, sends=False)
+    config = load(asked.config_paths, asked.overrides, os.environ, sends=False)
     cases = Cases(registered_tools=load_tool_definitions(config))
     words, places, style = Counter[str](), dict[str, str](), terminal_style()
     shown, hidden = redactor(config, show_values=True), redactor(config)

@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 
 import click
 
@@ -34,14 +33,14 @@ def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tu
     recognised at all is a problem too, and so are spans that look like tool calls and are not read, unless other spans of
     their traces show calls. Of a configuration, `dialects` and the times after which trajectories close count.
     """
-    config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
+    config = load(config_paths, overrides, os.environ, sends=False)
     tally = Tally()
     diagnosing = Doctor(tally)
     with reading_progress(files) as recording:
         for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
             diagnosing.add(scorecard.trajectory)
     diagnoses, style = tuple(diagnosing.diagnoses()), terminal_style()
-    unread = tally.unread_tools.left_over()
+    unread = tally.unread_tools()
     if as_json:
         for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread)):
             echo(json.dumps(found))
@@ -62,10 +61,7 @@ def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tu
 def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...]) -> None:
     """Print warnings about the recording as a whole."""
     if not diagnoses:
-        names = [
-            shortened(name or "(no scope)", _NAME_LENGTH)
-            for name, _ in tally.unread_tools.scopes.most_common(_MAX_SCOPES)
-        ]
+        names = [shortened(name or "(no scope)", _NAME_LENGTH) for name, _ in tally.scopes.most_common(_MAX_SCOPES)]
         scopes = f"; the most spans are of the scopes {', '.join(f'`{name}`' for name in names)}" if names else ""
         echo_fitted(
             f"nothing recognised: none of {tally.records} spans and log records is of an agent, or no dialect knows its form "

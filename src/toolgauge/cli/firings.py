@@ -149,7 +149,7 @@ def _pulled(asked: Asked) -> LabelSet:
     backend, _, project = (asked.labels or "").partition(":")
     place = "experiments" if backend == "mlflow" else "project"
     overrides = (*asked.overrides, *([f"exporters.{backend}.{place}={project}"] if project else []))
-    known = {**backends(load([*map(Path, asked.config_paths)], overrides, os.environ, sends=False).exporters)}
+    known = {**backends(load(asked.config_paths, overrides, os.environ, sends=False).exporters)}
     settings = known.get(backend)
     if settings is None:
         names_known = ", ".join(f"`{name}`" for name in known) or "none"

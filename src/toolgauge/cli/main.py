@@ -105,10 +105,6 @@ ALIASES = {
 _ENDS_WITH_READER = frozenset({"inspect", "explain", "demo", "serve", "mcp", "worker"})
 
 
-class _ReaderHasGoneError(Exception):
-    """The reader of our output has closed it; click ends with 1 on a `BrokenPipeError`."""
-
-
 class LazyGroup(click.Group):
     """Knows its sub-commands by name and imports the wanted one."""
 
@@ -151,22 +147,6 @@ class LazyGroup(click.Group):
             ctx.fail(f"no command called `{name}`.{hint}")
         outlast_reader(outlasts=name not in _ENDS_WITH_READER)
         return super().resolve_command(ctx, args)
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
-    ) -> click.Context:
-        """Read our own options; options that print something do so here."""
-        try:
-            return super().make_context(info_name, args, parent, **extra)
-        except BrokenPipeError as error:
-            raise _ReaderHasGoneError from error
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the sub-command."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise _ReaderHasGoneError from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (as above)
         """List the sub-commands without importing them."""
@@ -218,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit:
         _complain("code of a plug-in tried to end this command: its report is not complete", None)
         return 1
-    except (_ReaderHasGoneError, BrokenPipeError):
+    except BrokenPipeError:
         drop_output()
         return 0
     except OSError as error:  # a full disk, mostly: files that cannot be read have errors of their own

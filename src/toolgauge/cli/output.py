@@ -21,11 +21,12 @@ _BETWEEN_DRAWINGS_S = 0.1
 
 
 class Reading:
-    """The requests of recordings. With `total_bytes` a bar on standard error shows the share read; it counts decompressed bytes."""
+    """The requests of the recordings at these paths. A bar on standard error shows the share read; it counts decompressed bytes."""
 
-    def __init__(self, files: Sequence[str], total_bytes: int | None) -> None:
+    def __init__(self, paths: Sequence[str]) -> None:
+        files = find_files(paths)
         self._requests = read(files, self._draw)
-        self._total = total_bytes
+        self._total = sum(Path(file).stat().st_size for file in files if file != "-") if has_bar() else None
         self._done = 0
         self._drawn_s = 0.0
 
@@ -54,11 +55,8 @@ class Reading:
 @contextmanager
 def reading_progress(paths: Sequence[str]) -> Generator[Reading]:
     """Open the recordings at these paths, with a progress bar when stderr is a terminal."""
-    files = find_files(paths)
-    total = sum(Path(file).stat().st_size for file in files if file != "-") if has_bar() else None
-    reading = Reading(files, total)
     try:
-        yield reading
+        yield Reading(paths)
     finally:
         redraw("")
 

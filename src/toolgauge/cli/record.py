@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import click
 
@@ -142,7 +141,7 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
         recording_ending(output)
     except ValueError as error:
         raise click.BadParameter(f"`{output}` {error}", param_hint="`--output`") from error
-    config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
+    config = load(config_paths, overrides, os.environ, sends=False)
     log = LogThread()
     log_to_stderr(Log(level="warning"), log)
     raise_descriptor_limit()

@@ -4,7 +4,6 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 
 import click
 from msgspec.structs import replace
@@ -250,19 +249,19 @@ def _counted(summary: ResultSummary) -> str:
 
 def print_calls(asked: Asked) -> None:
     """Print each run with its calls, without scores."""
-    config = load([Path(path) for path in asked.config_paths], asked.overrides, os.environ, sends=False)
+    config = load(asked.config_paths, asked.overrides, os.environ, sends=False)
     tally, is_any = Tally(), False
     text = TextWriter(redactor(config), style=terminal_style(), shows_values=True)
     with reading_progress(asked.files) as reading:
         for scorecard in scorecards(tally.counted(reading), offline_pipeline(config, (), tally.recognizer)):
             is_any = True
-            tally.unread_tools.add(scorecard.trajectory)
+            tally.add(scorecard.trajectory)
             if asked.as_json:
                 reading.echo(json.dumps(trajectory_object(scorecard.trajectory)))
             else:
                 for line in (*map(fitted, text.trajectory(scorecard.trajectory)), ""):
                     reading.echo(line)
-    unread = sum(one.spans for one in tally.unread_tools.left_over() if one.is_problem)
+    unread = sum(one.spans for one in tally.unread_tools() if one.is_problem)
     if unread or not is_any:
         found = f"{unread} of the spans look like tool calls and are not read" if unread else "nothing recognised"
         echo_fitted(

@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Literal
 
 import click
@@ -71,7 +70,7 @@ def command(
     if prints:
         from toolgauge.config.load import load, shown
 
-        config = load([Path(path) for path in config_paths], overrides, os.environ, warn=_warn_of_variables)
+        config = load(config_paths, overrides, os.environ, warn=_warn_of_variables)
         echo(shown(config), end="")
         return 0
     from toolgauge.cli.output import print_notes

@@ -31,7 +31,7 @@ from toolgauge.settings import AS_WRITTEN, FileState, file_state, split_address
 
 
 def load(
-    paths: Sequence[Path],
+    paths: Sequence[str | Path],
     overrides: Sequence[str],
     environment: Mapping[str, str],
     *,
@@ -91,11 +91,11 @@ def _with_contracts(root: Node, environment: Mapping[str, str], criteria_files: 
     return Node({**root.value, "tools": contracts}, root.place) if contracts.value else root
 
 
-def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Node:
+def read(paths: Sequence[str | Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Node:
     """Merge the files from left to right, then the overrides, without a look at keys. Raises ConfigError."""
     root = Node({}, Place("configuration"))
     for path in paths:
-        node = parse_yaml(read_file(path), str(path), environment)
+        node = parse_yaml(read_file(Path(path)), str(path), environment)
         if node.value is None:
             node = Node({}, Place(str(path)))
         if not isinstance(node.value, dict):

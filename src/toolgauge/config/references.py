@@ -125,24 +125,17 @@ def _calls(items: ExpectedItems) -> Iterator[ExpectedCall]:
 
 def expected_json(expected: Expected) -> Json:
     """Write the expected side with every default spelled out, for the revision."""
-    turns: list[Json] = []
-    # Later keys are written only where they are given: criteria without them keep the revision that they had.
-    for turn in expected.turns:
-        calls: list[Json] = []
-        for call in turn:
-            of_call: JsonObject = {"name": call.name, "optional": call.optional, "repeat": [*call.repeat]}
-            if call.call_id is not None:
-                of_call["id"] = call.call_id
-            if call.args is not None:
-                of_call["args"] = call.args
-            if call.output is not None:
-                of_call["output"] = call.output.value
-            if call.group is not None:
-                of_call["group"] = call.group
-            calls.append(of_call)
-        turns.append(calls)
+    turns: list[Json] = [[_call_json(call) for call in turn] for turn in expected.turns]
     answer: JsonObject = {} if expected.answer is None else {"answer": expected.answer.value}
     return {"per_turn": expected.per_turn, "turns": turns, **answer}
+
+
+def _call_json(call: ExpectedCall) -> JsonObject:
+    # Later keys are written only where they are given: criteria without them keep the revision that they had.
+    later: JsonObject = {"id": call.call_id, "args": call.args, "group": call.group}
+    given = {key: value for key, value in later.items() if value is not None}
+    output: JsonObject = {} if call.output is None else {"output": call.output.value}
+    return {"name": call.name, "optional": call.optional, "repeat": [*call.repeat], **given, **output}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

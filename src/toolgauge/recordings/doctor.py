@@ -12,7 +12,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.mapped_dialect import SpanMapping
-from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, Shortfall, Shortfalls, counts_of, remedy
+from toolgauge.recognize.shortfalls import Producer, Remedy, Shortfall, Shortfalls, counts_of, remedy
 from toolgauge.recordings.producer_counts import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
@@ -90,7 +90,7 @@ class Doctor:
         self.split += is_split
         self.without_parent += trajectory.closed_because == "parent_missing"
         self.with_calls += is_split or bool(trajectory.calls)
-        self._tally.unread_tools.add(trajectory)
+        self._tally.add(trajectory)
         trace = counts_of(trajectory)
         self._shortfalls.add(trajectory, trace)
 
@@ -157,11 +157,6 @@ class Doctor:
             )
 
 
-def not_evaluated(fact: Fact) -> Sequence[str]:
-    """Return the evaluators that cannot judge without a fact."""
-    return _NEEDED_BY.get(fact, ())
-
-
 def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
     """Describe one producer for `doctor --json`."""
     found: JsonObject = {
@@ -181,7 +176,7 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
                 "never_recorded": missing.remedy.never,
                 "switches": list(missing.remedy.switches),
                 "advice": missing.remedy.how,
-                "not_evaluated": list(not_evaluated(missing.fact)),
+                "not_evaluated": list(_NEEDED_BY.get(missing.fact, ())),
                 "cost": missing.cost,
             }
             for missing in diagnosis.missing
@@ -231,7 +226,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
         # Where no call is seen, its missing parts are not listed.
         for missing in group[:1] if group[0].fact == "calls" else group:
-            named = ", ".join(f"`{name}`" for name in not_evaluated(missing.fact))
+            named = ", ".join(f"`{name}`" for name in _NEEDED_BY.get(missing.fact, ()))
             yield f"    {missing.cost}{f'; not evaluated: {named}' if named else ''}"
         yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
     doubts = tuple(_reading_lines(diagnosis, style))

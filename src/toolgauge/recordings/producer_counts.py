@@ -87,57 +87,6 @@ class UnreadTools:
         return self.alone > 0
 
 
-class UnreadToolSpans:
-    """Takes the spans of a recording, and knows at the end which of them look like tool calls and were not read."""
-
-    def __init__(self) -> None:
-        # Scopes of spans.
-        self.scopes: Counter[str] = Counter()
-        self._waiting: dict[SpanRef, tuple[Producer, str]] = {}
-        self._seen: set[str] = set()
-
-    def see(self, request: RecordedRequest) -> None:
-        """Take a request before its spans are read."""
-        if request.signal != "traces":
-            return
-        try:
-            body = ExportTraceServiceRequest.FromString(request.body)
-        except NotProtobufError:
-            return  # counted by the pipeline
-        for group in body.resource_spans:
-            known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
-            for scope_group in group.scope_spans:
-                scope = scope_group.scope
-                self.scopes[scope.name] += len(scope_group.spans)
-                producer = producer_of(
-                    stable_name(known.get(_SERVICE, "")), scope.name, scope.version, known.get(SDK_LANGUAGE, "")
-                )
-                for span in scope_group.spans:
-                    if len(self._waiting) < _MAX_WAITING and looks_like_tool_call(span):
-                        ref = SpanRef(span.trace_id.hex(), span.span_id.hex())
-                        self._waiting[ref] = (producer, span.name[:_LONGEST_NAME])
-
-    def was_read(self, ref: SpanRef) -> None:
-        """Take note of a span that a dialect read."""
-        self._waiting.pop(ref, None)
-
-    def add(self, trajectory: Trajectory) -> None:
-        """Take note of the traces of a trajectory in which it was seen what became of calls."""
-        known = (c for c in trajectory.calls if c.state != "requested_only" or not isinstance(c.result, NotRecorded))
-        self._seen.update(call.span.trace_id for call in known)
-
-    def left_over(self) -> list[UnreadTools]:
-        """Return the unread spans by producer, the most first."""
-        found: dict[Producer, UnreadTools] = {}
-        for ref, (producer, name) in self._waiting.items():
-            unread = found.setdefault(producer, UnreadTools(producer))
-            unread.spans += 1
-            unread.alone += ref.trace_id not in self._seen
-            if name in unread.names or len(unread.names) < _MAX_NAMES:
-                unread.names[name] += 1
-        return sorted(found.values(), key=lambda unread: (-unread.spans, unread.producer))
-
-
 def looks_like_tool_call(span: SpanMessage) -> bool:
     """Return whether the span's name, or the key of an attribute, speaks of a tool's execution."""
     if _NAME.search(span.name[:_LONGEST_NAME]):
@@ -234,7 +183,11 @@ class Tally:
         self.records = 0
         # The services that recorded model calls or agent runs.
         self.services_with_runs: set[str] = set()
-        self.unread_tools = UnreadToolSpans()
+        # Scopes of spans.
+        self.scopes: Counter[str] = Counter()
+        # Spans that look like tool calls and were not read, and the traces that show what became of calls.
+        self._waiting: dict[SpanRef, tuple[Producer, str]] = {}
+        self._seen: set[str] = set()
         self._metrics: SelfMetrics | None = None
 
     def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
@@ -257,7 +210,7 @@ class Tally:
         for request in recording:
             with suppress(DecodeError):  # counted by the pipeline
                 self.records += count_items(request.body)
-            self.unread_tools.see(request)
+            self._see(request)
             yield request
 
     def note(self, record: Record, reading: Reading) -> None:
@@ -269,7 +222,7 @@ class Tally:
         counts.dialects[reading.dialect] += 1
         if isinstance(record, Span):
             counts.add(record, reading)
-            self.unread_tools.was_read(reading.ref)
+            self._waiting.pop(reading.ref, None)
         else:
             counts.log_records += 1
         for observation in reading.observations:
@@ -285,6 +238,43 @@ class Tally:
             counts = self.producers.setdefault(_producer(record), ProducerCounts())
             counts.dialects[reading.dialect] += 1
             counts.without_trace += 1
+
+    def _see(self, request: RecordedRequest) -> None:
+        """Take a request before its spans are read."""
+        if request.signal != "traces":
+            return
+        try:
+            body = ExportTraceServiceRequest.FromString(request.body)
+        except NotProtobufError:
+            return  # counted by the pipeline
+        for group in body.resource_spans:
+            known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
+            for scope_group in group.scope_spans:
+                scope = scope_group.scope
+                self.scopes[scope.name] += len(scope_group.spans)
+                producer = producer_of(
+                    stable_name(known.get(_SERVICE, "")), scope.name, scope.version, known.get(SDK_LANGUAGE, "")
+                )
+                for span in scope_group.spans:
+                    if len(self._waiting) < _MAX_WAITING and looks_like_tool_call(span):
+                        ref = SpanRef(span.trace_id.hex(), span.span_id.hex())
+                        self._waiting[ref] = (producer, span.name[:_LONGEST_NAME])
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Take note of the traces of a trajectory in which it was seen what became of calls."""
+        known = (c for c in trajectory.calls if c.state != "requested_only" or not isinstance(c.result, NotRecorded))
+        self._seen.update(call.span.trace_id for call in known)
+
+    def unread_tools(self) -> list[UnreadTools]:
+        """Return the spans that look like tool calls and were not read by producer, the most first."""
+        found: dict[Producer, UnreadTools] = {}
+        for ref, (producer, name) in self._waiting.items():
+            unread = found.setdefault(producer, UnreadTools(producer))
+            unread.spans += 1
+            unread.alone += ref.trace_id not in self._seen
+            if name in unread.names or len(unread.names) < _MAX_NAMES:
+                unread.names[name] += 1
+        return sorted(found.values(), key=lambda unread: (-unread.spans, unread.producer))
 
 
 class CountingRecognizer(Recognizer):

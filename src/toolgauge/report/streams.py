@@ -46,6 +46,10 @@ def _safe(text: str) -> str:
     return without_commands(_CONTROL.sub(lambda found: found[0] if len(found[0]) > 1 else _escaped(found[0]), text))
 
 
+# Not the number of the error: click would end the process for it, with 1.
+_READER_LEFT = "the reader of the output has closed it"
+
+
 class Output(TextIOWrapper):
     """A stream that lets neither commands nor control characters of others through."""
 
@@ -55,11 +59,14 @@ class Output(TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """Write text."""
+        return self._put(_safe(text))
+
+    def _put(self, text: str) -> int:
         try:
-            return super().write(_safe(text))
-        except BrokenPipeError:
+            return super().write(text)
+        except BrokenPipeError as error:
             if not self.outlasts_reader:
-                raise
+                raise BrokenPipeError(_READER_LEFT) from error
             drop_output()
             return len(text)
 
@@ -67,15 +74,15 @@ class Output(TextIOWrapper):
         """Write what waits."""
         try:
             super().flush()
-        except BrokenPipeError:
+        except BrokenPipeError as error:
             if not self.outlasts_reader:
-                raise
+                raise BrokenPipeError(_READER_LEFT) from error
             drop_output()
             super().flush()
 
     def annotate(self, command: str) -> None:
         """Write a command to GitHub of our own: only its first two characters begin one."""
-        super().write(f"{command[:2]}{_safe(command[2:])}\n")
+        self._put(f"{command[:2]}{_safe(command[2:])}\n")
         self.flush()
 
     def redraw(self, text: str) -> None:
@@ -83,7 +90,7 @@ class Output(TextIOWrapper):
         shown, before = _safe(text), self._drawn
         self._drawn = len(shown)
         if shown or before:
-            super().write(f"\r{' ' * before}\r{shown}")
+            self._put(f"\r{' ' * before}\r{shown}")
             self.flush()
 
 

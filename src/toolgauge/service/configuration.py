@@ -6,7 +6,6 @@ Apart from `criteria_factory`: a command that scores files needs no TLS and no j
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from toolgauge.config.criteria import read_criteria
 from toolgauge.config.load import listener_sections, load
@@ -24,7 +23,7 @@ def load_configuration(
     paths: Sequence[str], overrides: Sequence[str], warn: Callable[[ConfigError], None] | None = None
 ) -> tuple[Config, tuple[Criterion, ...]]:
     """Load configuration and criteria as at the start, `warn` as in `load`; raise `ConfigError` with every problem found."""
-    config = load([Path(path) for path in paths], overrides, os.environ, warn=warn)
+    config = load(paths, overrides, os.environ, warn=warn)
     # One list for all that is wrong: a criterion with a wrong key or name hides no problem of the others.
     problems: list[Problem] = []
     written = read_criteria(config, os.environ, problems)

@@ -110,7 +110,7 @@ def load_for_replay(
     """Load configuration and criteria, with the criteria of further files and `written` ones.
     `evaluators` remembers the files it has run. `OTEL_EXPORTER_OTLP_*` counts only where it `sends`.
     """
-    config = load([Path(path) for path in paths], overrides, environment, sends=sends, criteria_files=criteria_files)
+    config = load(paths, overrides, environment, sends=sends, criteria_files=criteria_files)
     if not defaults:
         config = config.model_copy(update={"defaults": config.defaults.model_copy(update={"enabled": False})})
     problems: list[Problem] = []

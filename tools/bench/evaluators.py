@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import cast
 
 from toolgauge.cases.actual import trajectory_of
-from toolgauge.cases.case import Case, CaseError, Line, parse
+from toolgauge.cases.case import Case, CaseError, parse
 from toolgauge.cases.expectations import expected_of
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
@@ -155,8 +155,7 @@ def prepare(file: Path) -> Iterator[Prepared]:
     """Read the cases of a file as far as they can be scored as trajectories."""
     evaluators: dict[str, tuple[Evaluator, Evaluator]] = {}
     for number, line in enumerate(file.read_bytes().splitlines(), 1):
-        case = parse(Line(place=f"{file.name}:{number}", content=line))
-        assert isinstance(case, Case), case
+        case = parse(f"{file.name}:{number}", line)
         key = json.dumps(case.config, sort_keys=True)
         try:
             if key not in evaluators:

@@ -151,7 +151,7 @@ class WebMetrics(MetricSection):
 
 
 class ProcessMetrics(MetricSection):
-    """What the system says about this process."""
+    """What the system measures of this process."""
 
     section = "process"
     cpu_time: Counter

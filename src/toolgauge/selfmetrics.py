@@ -1,6 +1,6 @@
 """Counters about ourselves. Each part that drops, refuses or holds something counts it here.
 
-`selfmetrics.json` has name, unit, labels and description of each metric, the cells that count from 0, and why spans are dropped.
+`selfmetrics.json` has name, unit, labels and description of each metric, the cells that count from 0, why spans are dropped, and what should be 0.
 The books: received = forwarded + consumed + held + queued + refused + dropped(reason), at every moment and for every
 destination: `toolgauge.destination` is empty for spans that are not yet handed to one.
 """
@@ -30,11 +30,14 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     # Why spans are dropped on the way to any destination, counted from 0.
     dropped: dict[str, str]
     dropped_also: dict[str, str]
+    # What should be 0, each with the labels that make it so, in the order of what people lose by it.
+    problems: tuple[tuple[str, dict[str, str]], ...]
     # By section and attribute.
     metrics: dict[str, dict[str, _Row]]
 
 
 _TABLE = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=_Table)
+PROBLEMS = _TABLE.problems
 STREAM_LABELS = _TABLE.metrics["watch"]["active"].labels
 
 
@@ -151,7 +154,7 @@ class WebMetrics(MetricSection):
 
 
 class ProcessMetrics(MetricSection):
-    """What the system measures of this process."""
+    """CPU, memory and age of this process."""
 
     section = "process"
     cpu_time: Counter

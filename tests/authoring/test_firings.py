@@ -51,14 +51,14 @@ def test_a_criterion_fires_once_on_a_conversation_of_many_traces():
         scorecard(4, (FIRST, PASS)),
     )
     assert counted.runs == 2
-    assert counted.firings()[0].runs == Share(1, 2)
-    assert counted.firings()[0].trace_ids == (trace(2),)
+    assert counted.agreements()[0].passed == Share(1, 2)
+    assert counted.agreements()[0].false_alarms == (trace(2),)
     assert dict(counted.results[FIRST].words) == {"pass": 2, "fail": 3}
 
 
 def test_what_was_not_evaluated_or_broke_is_no_judged_run():
     counted = backtest(scorecard(1, (FIRST, UNSEEN)), scorecard(2, (FIRST, BROKEN)), scorecard(3, (FIRST, PASS)))
-    assert counted.firings()[0].runs == Share(0, 1)
+    assert counted.agreements()[0].passed == Share(0, 1)
     assert counted.results[FIRST].reasons == {"no_calls": 1}
     assert counted.results[FIRST].words["error"] == 1
 
@@ -69,7 +69,7 @@ def test_all_together_fire_where_any_criterion_does():
         scorecard(2, (FIRST, PASS), (SECOND, FAIL)),
         scorecard(3, (FIRST, PASS), (SECOND, PASS)),
     )
-    assert [one.runs for one in counted.firings()] == [Share(1, 3), Share(1, 3), Share(2, 3)]
+    assert [one.passed for one in counted.agreements()] == [Share(1, 3), Share(1, 3), Share(2, 3)]
 
 
 def test_precision_recall_and_agreement_are_of_judged_runs():

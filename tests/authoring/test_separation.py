@@ -11,14 +11,13 @@ from tests.authoring.office import FAULTS, office
 from tests.authoring.support import call, run
 from tests.score.support import tool_call, user
 from toolgauge.authoring.separation import Separation, Separator, separate
-from toolgauge.config.criteria import load_criteria_files
 from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Result, Scorecard, Scored, outcome_word
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.contracts import BY_NAME
 from toolgauge.score.scorer import Scorer
-from toolgauge.service.criteria_factory import make_criterion
+from toolgauge.service.criteria_factory import load_for_replay
 
 
 def card(trajectory: Trajectory, *failing: str) -> Scorecard:
@@ -57,7 +56,8 @@ def fails(text: str, trajectories: Sequence[Trajectory], folder: Path) -> list[b
     """Score runs by a criteria file, as `toolgauge check --criteria` does."""
     file = folder / "criteria.yaml"
     file.write_text(text)
-    scorer = Scorer([make_criterion(one) for one in load_criteria_files([file], {})], BY_NAME)
+    _, criteria = load_for_replay((), ("defaults.enabled=false",), [str(file)], {})
+    scorer = Scorer(criteria, BY_NAME)
     return [any(outcome_word(one.outcome) == "fail" for one in scorer.score(run)) for run in trajectories]
 
 

@@ -29,8 +29,8 @@ from toolgauge.config.model import FeedbackSettings
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.model.delivery import Accepted, Answer, Refused, Signal
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.model.feedback import PersonVerdict
-from toolgauge.service.pulled_verdicts import VerdictPuller, as_feedback, pull
+from toolgauge.model.feedback import Feedback
+from toolgauge.service.pulled_verdicts import VerdictPuller, pull
 
 ONE, TWO = "1" * 32, "2" * 32
 SINCE_NS = 1_700_000_000_000_000_000
@@ -38,9 +38,7 @@ SINCE = "2023-11-14T22:13:20.000Z"
 LANGFUSE = LangfuseSettings(public_key="pk", api_key="sk")
 
 
-async def pulled(
-    settings: BackendSettings, answers: Callable[[Asked], Reply]
-) -> tuple[list[PersonVerdict], list[Asked]]:
+async def pulled(settings: BackendSettings, answers: Callable[[Asked], Reply]) -> tuple[list[Feedback], list[Asked]]:
     async with serving(answers) as backend:
         changed = settings.model_copy(update={"endpoint": backend.url})
         return await pull("it", changed, SINCE_NS), backend.asked
@@ -65,11 +63,11 @@ async def test_scores_that_people_gave_in_langfuse():
 
     verdicts, asked = await pulled(LANGFUSE, answer)
     assert verdicts == [
-        PersonVerdict(name="thumbs", label="True", value=1.0, trace_id=ONE),
-        PersonVerdict(name="tone", label="bad", value=0.0, conversation_id="s-1"),
-        PersonVerdict(name="stars", value=4.0, trace_id=TWO),
+        Feedback(name="thumbs", label="True", value=1.0, trace_id=ONE),
+        Feedback(name="tone", label="bad", value=0.0, conversation_id="s-1"),
+        Feedback(name="stars", value=4.0, trace_id=TWO),
     ]
-    assert [as_feedback(one).passed for one in verdicts[:3]] == [True, False, None]
+    assert [one.passed for one in verdicts[:3]] == [True, False, None]
     assert {one.path for one in asked} == {"/api/public/v2/scores"}
     assert {one.query["fromTimestamp"] for one in asked} == {SINCE}
 
@@ -93,8 +91,8 @@ async def test_feedback_that_people_gave_in_langsmith():
 
     verdicts, asked = await pulled(LangsmithSettings(project="mine"), answer)
     assert verdicts == [
-        *[PersonVerdict(name="correct", label=True, trace_id=ONE)] * 100,
-        PersonVerdict(name="tone", label="bad", trace_id=ONE),
+        *[Feedback(name="correct", label=True, trace_id=ONE)] * 100,
+        Feedback(name="tone", label="bad", trace_id=ONE),
     ]
     assert {one.query.get("session") for one in asked[1:]} == {"p-1"}
     assert {one.query["min_created_at"] for one in asked[1:]} == {SINCE}
@@ -120,8 +118,8 @@ async def test_assessments_of_people_in_mlflow():
     pages = in_turn(Reply(json={"traces": [first], "next_page_token": "page-2"}), Reply(json={"traces": [second]}))
     verdicts, asked = await pulled(MlflowSettings(experiments=("3", "4")), pages)
     assert verdicts == [
-        PersonVerdict(name="correct", label=False, trace_id=ONE),
-        PersonVerdict(name="tone", label="good", trace_id=TWO),
+        Feedback(name="correct", label=False, trace_id=ONE),
+        Feedback(name="tone", label="good", trace_id=TWO),
     ]
     assert [one["mlflow_experiment"]["experiment_id"] for one in asked[0].json["locations"]] == ["3", "4"]
     assert asked[0].json["filter"] == f"trace.timestamp_ms >= {SINCE_NS // 1_000_000}"
@@ -157,9 +155,9 @@ async def test_annotations_of_people_in_phoenix_on_traces_and_spans():
 
     verdicts, _ = await pulled(PhoenixSettings(project="mine"), answer)
     assert verdicts == [
-        PersonVerdict(name="correct", value=1.0, trace_id=ONE),
-        PersonVerdict(name="tone", label="bad", trace_id=ONE),
-        PersonVerdict(name="correct", value=1.0, trace_id=TWO),
+        Feedback(name="correct", value=1.0, trace_id=ONE),
+        Feedback(name="tone", label="bad", trace_id=ONE),
+        Feedback(name="correct", value=1.0, trace_id=TWO),
     ]
 
 
@@ -181,8 +179,8 @@ async def test_scores_that_people_gave_in_opik_need_a_mark_or_a_thread():
     pages = in_turn(Reply(json={"content": traces}), Reply(json={"content": []}))
     verdicts, asked = await pulled(OpikSettings(project="mine"), pages)
     assert verdicts == [
-        PersonVerdict(name="correct", label="wrong", value=0.0, trace_id=ONE),
-        PersonVerdict(name="correct", value=1.0, conversation_id="c-1"),
+        Feedback(name="correct", label="wrong", value=0.0, trace_id=ONE),
+        Feedback(name="correct", value=1.0, conversation_id="c-1"),
     ]
     assert asked[0].query["from_time"] == SINCE
 

@@ -96,7 +96,7 @@ def test_verdicts_in_the_recording_are_labels(recording: str, failing: dict[str,
     assert (source["name"], source["passed"] + source["failed"], source["unread"]) == ("thumbs", RUNS, 1)
     (beside,) = criterion(ended, "default.tool_success")["labels"]
     assert (beside["label"], beside["agreement"]["share"], beside["precision"]["share"]) == ("thumbs", 1.0, 1.0)
-    assert ended.err == "warning: 1 values of `thumbs` are no verdicts\n"
+    assert ended.err == "warning: 1 values of `thumbs` are no verdicts, the first is `so-so`\n"
 
 
 def test_judge_calls_are_counted_and_none_is_made(tmp_path: Path):

@@ -26,8 +26,8 @@ def test_outage_is_said_once_and_its_end_too(clock: Clock, caplog: pytest.LogCap
     for _ in range(100):
         outage.failed("unavailable")
     clock.now_s = 90.0
-    outage.succeeded()
-    outage.succeeded()
+    outage.succeeded("traces")
+    outage.succeeded("traces")
     assert [record.getMessage() for record in caplog.records] == [
         "destination backend does not accept requests (unavailable); retrying",
         "destination backend accepts requests again after 90 s",
@@ -54,7 +54,7 @@ def test_destination_that_fails_now_and_then_is_said_once_a_minute(clock: Clock,
     for second in range(120):
         clock.now_s = float(second)
         outage.failed("unavailable")
-        outage.succeeded()
+        outage.succeeded("traces")
     assert len(caplog.records) == 2
 
 

@@ -58,7 +58,7 @@ async def fanned(answers: dict[str, Said], **changes: DestinationSettings) -> As
 async def test_every_destination_gets_every_request():
     async with fanned({"a": OK, "b": OK}) as fan:
         assert fan.out.put(request(BODY, spans=3))
-        await until(lambda: fan.out.spans_queued == 0)
+        await until(lambda: fan.out.bytes_queued == 0)
     assert fan.seen["a"].bodies == fan.seen["b"].bodies == [BODY]
     assert fan.spans("a") == fan.spans("b") == {("forwarded", ""): 3}
 

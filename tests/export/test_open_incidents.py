@@ -47,7 +47,6 @@ def test_a_stream_that_somebody_accepts_is_a_line_while_others_last():
 
 
 def test_incidents_of_an_earlier_process_are_not_begun_once_more():
-    lines = IncidentLines()
-    lines.restore([BEGAN])
+    lines = IncidentLines([BEGAN])
     assert [is_new for is_new, _ in texts(lines, REFUND, replace(SEARCH, incident="i-2"))] == [False, True]
     assert texts(lines, over(REFUND)) == []

@@ -87,7 +87,7 @@ class Keeping:
 
     def wait(self, seconds: float) -> None:
         self.now_ns += int(seconds * SECOND)
-        self.keep.tick(self.now_ns, self.agents)
+        self.keep.tick(self.now_ns, self.agents.idle_ns, self.agents.knows)
 
     def arrived(self) -> list[Outgoing]:
         """What leaves for the destination, which takes it at once."""

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from tests.recognize.support import REF, event, log, span
 from tests.rows import each_row
-from toolgauge.model.feedback import EVALUATION_EVENT, Feedback
+from toolgauge.model.feedback import EVALUATION_EVENT, Feedback, verdict_of
 from toolgauge.model.json import Value
-from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span, verdict_of
+from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span
 
 NAME, LABEL, VALUE = "gen_ai.evaluation.name", "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value"
 
@@ -32,16 +32,16 @@ def given(attributes: Mapping[str, Value], *, trace: str | None = REF.trace_id) 
     ],
 )
 def test_the_label_decides_and_else_the_value(written: Mapping[str, Value], read: tuple[bool | None, float | None]):
-    passed, value = read
-    assert given({NAME: "thumbs", **written}) == Feedback(
-        name="thumbs", passed=passed, value=value, trace_id=REF.trace_id
-    )
+    found = given({NAME: "thumbs", **written})
+    assert found is not None
+    assert (found.passed, found.value) == read
+    assert (found.name, found.trace_id, found.conversation_id) == ("thumbs", REF.trace_id, None)
 
 
 def test_without_a_trace_it_is_about_its_conversation():
     written = {NAME: "thumbs", LABEL: "up", "gen_ai.conversation.id": "c-1"}
-    assert given(written, trace=None) == Feedback(name="thumbs", passed=True, conversation_id="c-1")
-    assert given(written) == Feedback(name="thumbs", passed=True, trace_id=REF.trace_id)
+    assert given(written, trace=None) == Feedback(name="thumbs", label="up", conversation_id="c-1")
+    assert given(written) == Feedback(name="thumbs", label="up", trace_id=REF.trace_id)
     assert given({NAME: "thumbs", LABEL: "up"}, trace=None) is None
 
 
@@ -56,8 +56,8 @@ def test_a_span_may_have_verdicts_in_attributes_and_events():
         events=[event("exception", {}), event(EVALUATION_EVENT, {NAME: "thumbs", LABEL: "up"})],
     )
     assert list(feedback_of_span(written)) == [
-        Feedback(name="thumbs", passed=True, trace_id=REF.trace_id),
-        Feedback(name="judge", passed=False, value=0.0, trace_id=REF.trace_id),
+        Feedback(name="thumbs", label="up", trace_id=REF.trace_id),
+        Feedback(name="judge", value=0.0, trace_id=REF.trace_id),
     ]
     assert list(feedback_of_span(span({"gen_ai.operation.name": "chat"}))) == []
 
@@ -81,8 +81,8 @@ def test_openinference_evaluations_and_annotations_are_verdicts():
         "error.type": "timeout",
     }
     assert list(feedback_of_span(span(written), OTHER_TRACE)) == [
-        Feedback(name="relevance", passed=False, value=0, trace_id=REF.trace_id),
-        Feedback(name="thumbs", passed=True, trace_id=REF.trace_id),
+        Feedback(name="relevance", value=0, trace_id=REF.trace_id),
+        Feedback(name="thumbs", label="up", trace_id=REF.trace_id),
     ]
 
 
@@ -96,7 +96,7 @@ def test_the_verdict_on_a_session_is_about_its_conversation():
     written = {f"session.{EVALUATED}name": "coherence", f"session.{EVALUATED}label": "good"}
     assert list(feedback_of_span(span(written))) == []
     assert list(feedback_of_span(span({**written, "session.id": "s-1"}))) == [
-        Feedback(name="coherence", passed=True, conversation_id="s-1")
+        Feedback(name="coherence", label="good", conversation_id="s-1")
     ]
 
 

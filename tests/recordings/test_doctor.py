@@ -72,7 +72,7 @@ def test_a_switch_that_hides_all_outputs_is_not_advised_where_outputs_were_recor
 
 def test_a_code_agent_is_plainly_claimed_from_one_that_calls_tools():
     (diagnosis,) = diagnosed(recordings("openinference-smolagents-code"))
-    assert (diagnosis.code_steps, diagnosis.failed_code_steps) == (5, 0)
+    assert (diagnosis.sent.code_steps, diagnosis.sent.failed_code_steps) == (5, 0)
     assert list(diagnosis_lines(diagnosis))[2:5] == [
         "  note: a code agent: 5 steps wrote code, 0 of them failed by their own code",
         "    calls inside the code show only where their tools have spans; all other calls are unknown",
@@ -119,13 +119,13 @@ def test_calls_that_may_count_twice_are_said(tmp_path: Path):
     content = {"gen_ai.tool.call.arguments": '{"meter": "7"}', "gen_ai.tool.call.result": "42"}
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "MeterAction", **content}
     (apart,) = diagnosed([recorded(tmp_path / "apart", "acme", model, tool)])
-    assert (apart.calls, apart.doubled_calls, diagnosis_object(apart)["doubled_calls"]) == (2, 1, 1)
+    assert (apart.calls, apart.sent.doubled_calls, diagnosis_object(apart)["doubled_calls"]) == (2, 1, 1)
     lines = "\n".join(diagnosis_lines(apart))
     assert "1 call that no model asked for, beside as many in the same runs that nothing ran" in lines
     assert "nothing is missing" not in lines
     same = {**tool, "gen_ai.tool.call.arguments": '{"id": 7}'}
     (joined,) = diagnosed([recorded(tmp_path / "joined", "acme", model, same)])
-    assert (joined.calls, joined.doubled_calls) == (1, 0)
+    assert (joined.calls, joined.sent.doubled_calls) == (1, 0)
 
 
 def test_spans_that_lost_attributes_are_counted_with_the_limits_to_raise(tmp_path: Path):

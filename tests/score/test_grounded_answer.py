@@ -46,6 +46,10 @@ def test_an_id_of_the_same_form_that_nothing_gave_is_invented():
         "Your tracking code is **QKB71X**.",
         "- Order W9902",
         "Your order number is `W4418`.",
+        "I found your order with the ID **KQWXV4**, as you see.",
+        "The customer (ID: 7JFKLG) is new.",
+        "It comes with order 5VKWFN, sealed.",
+        "Order W4418 leaves on May 16.",
     ],
 )
 def test_an_id_shows_by_its_form_or_by_its_label(text: str):
@@ -65,6 +69,8 @@ def test_an_id_shows_by_its_form_or_by_its_label(text: str):
         "It arrives on 2024-05-16 at 10:30am, 3rd floor, 500ml for $4418.",
         "The year was 2024, and 48214 people came.",
         "Your card ends in 4417.",
+        "It came with GPT4ALL and MACBOOK9, at 10AM, 900MHz and 5GHz.",
+        "It may be that W4418 is meant.",
     ],
 )
 def test_questions_offers_examples_code_and_other_words_with_digits_are_not_judged(text: str):

@@ -1,10 +1,10 @@
 """The API about regressions: what it answers, and whom."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import pytest
@@ -14,8 +14,11 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.regressions import Arm, Stream, StreamStatus
 from toolgauge.service.health import AdminEndpoint, Health
 from toolgauge.service.watching import Watching
+from toolgauge.watch.watcher import Watcher
 
 HEALTH_PAGE = Path(__file__).parents[2] / "docs" / "health.md"
+NOW_NS = 7
+_T = TypeVar("_T")
 STREAM = Stream(
     service="shop",
     environment=None,
@@ -47,21 +50,31 @@ AS_JSON = {
 }
 
 
-class Watched(Watching):
+class Answering(Watcher):
     """Answers the same each time, and keeps what it was asked to acknowledge."""
 
     def __init__(self) -> None:
         self.filters: list[Mapping[str, str]] = []
 
-    async def statuses(self) -> Sequence[StreamStatus]:
+    def statuses(self) -> Sequence[StreamStatus]:
         return (STATUS,)
 
-    async def arms(self) -> Sequence[Arm]:
+    def arms(self) -> Sequence[Arm]:
         return (ARM,)
 
-    async def acknowledge(self, filters: Mapping[str, str]) -> int:
+    def acknowledge(self, filters: Mapping[str, str], now_ns: int) -> int:
+        assert now_ns == NOW_NS
         self.filters.append(filters)
         return 2
+
+
+class Watched(Watching):
+    """Has one of these asked."""
+
+    def __init__(self) -> None:
+        self._watcher = watcher = Answering()
+        self._on_worker = None
+        self.filters = watcher.filters
 
 
 API = (
@@ -78,7 +91,7 @@ async def serving(
     *,
     answer_timeout_s: float = 60,
 ) -> AsyncGenerator[str, None]:
-    health = Health(clock=lambda: 0, components=dict)
+    health = Health(clock=lambda: NOW_NS, components=dict)
     health.enter("running")
     endpoint = AdminEndpoint(
         health, admin or Admin(endpoint="127.0.0.1:0"), watching, answer_timeout_s=answer_timeout_s
@@ -228,14 +241,8 @@ async def test_where_nothing_is_watched_the_api_says_so():
 @pytest.mark.parametrize(("method", "path"), [("GET", "/streams"), ("GET", "/comparison"), ("POST", "/ack")])
 async def test_worker_that_never_answers_keeps_nobody_waiting(method: str, path: str):
     class Stuck(Watched):
-        async def statuses(self) -> Sequence[StreamStatus]:
-            return await asyncio.Future()
-
-        async def arms(self) -> Sequence[Arm]:
-            return await asyncio.Future()
-
-        async def acknowledge(self, filters: Mapping[str, str]) -> int:
-            del filters
+        async def ask(self, question: Callable[[Watcher], _T]) -> _T:
+            del question
             return await asyncio.Future()
 
     async with serving(Stuck(), answer_timeout_s=0.1) as url:

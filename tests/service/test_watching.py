@@ -85,7 +85,6 @@ def watching(watched: Watcher, store: MemoryStore | None, streams: Mapping[tuple
         emitter=cast("Emitter", announcements),
         webhooks=cast("Webhooks", announcements),
         put=lambda _outgoing: True,
-        clock=lambda: 0,
         faults=Faults(metrics),
     )
 

@@ -101,7 +101,7 @@ def test_an_evaluator_that_waits_keeps_a_spare_thread_and_nothing_else():
         assert [one.error_type for one in found if isinstance(one, Errored)] == ["timeout"] * 3
         assert [one.reason for one in found if isinstance(one, NotEvaluated)] == ["overload"]
         assert all(len(card.criteria) > 1 for card in scored)
-        assert list(worker.criteria_off) == ["waits"]
+        assert evaluator.off_since_ns is not None
         assert walk.metrics.criteria_switched_off.value(("waits",)) == 1
         assert walk.books()["balance"] == 0
     finally:

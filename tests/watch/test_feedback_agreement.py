@@ -33,7 +33,7 @@ class Compared:
 
     def said(self, passed: bool, at: int, *, number: int | None = None, conversation: str | None = None) -> None:  # noqa: FBT001 (the verdict)
         found = None if number is None else trace(number)
-        self.agreement.add(Feedback(name="thumbs", passed=passed, trace_id=found, conversation_id=conversation), at)
+        self.agreement.add(Feedback(name="thumbs", label=passed, trace_id=found, conversation_id=conversation), at)
 
     @property
     def verdicts(self) -> dict[str, float]:

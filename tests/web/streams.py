@@ -1,13 +1,13 @@
 """Pages of streams over a watcher that is asked as the worker would be, without a service."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
+from typing import TypeVar
 
 from tests.watch.support import Traffic
 from toolgauge.export.redact import Redactor
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
 from toolgauge.report.html import Templates
 from toolgauge.service.health import Health
 from toolgauge.service.watching import Watching
@@ -16,6 +16,7 @@ from toolgauge.web.pages import PageContent, PageRequest, Running, Writing
 from toolgauge.web.trajectory_store import TrajectoryStore
 
 TEMPLATES = Templates("toolgauge.web")
+_T = TypeVar("_T")
 
 
 class AskedWatcher(Watching):
@@ -24,11 +25,8 @@ class AskedWatcher(Watching):
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
 
-    async def statuses(self) -> Sequence[StreamStatus]:
-        return self._watcher.statuses()
-
-    async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
-        return self._watcher.histories(streams)
+    async def ask(self, question: Callable[[Watcher], _T]) -> _T:
+        return question(self._watcher)
 
 
 def shown(

@@ -8,12 +8,10 @@ from tests.web.streams import Parsed, page, shown
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Histogram, MetricRegistry
-from toolgauge.selfmetrics import SelfMetrics, drop_reason
+from toolgauge.selfmetrics import PROBLEMS, SelfMetrics, drop_reason
 from toolgauge.service.health import ComponentHealth, Phase
-from toolgauge.web.health_pages import _PROBLEMS, Books, MetricValues, books, health, problems
+from toolgauge.web.health_pages import Books, MetricValues, books, health, problems
 from toolgauge.web.pages import PageContent
-
-# pyright: reportPrivateUsage=false
 
 DOCS = Path(__file__).parents[2] / "docs"
 FINE = ComponentHealth(status="StatusOK", since_ns=1)
@@ -88,7 +86,7 @@ def test_every_number_that_should_be_0_is_a_metric_of_the_page_of_metrics() -> N
     ScoreMetrics(MetricsSettings(), registry)
     known = {metric.name: metric for metric in registry if not isinstance(metric, Histogram)}
     documented = (DOCS / "metrics.md").read_text()
-    for name, labels in _PROBLEMS:
+    for name, labels in PROBLEMS:
         assert f"`{name}`" in documented
         assert set(labels) <= {label.removeprefix("toolgauge.") for label in known[name].labels}
 

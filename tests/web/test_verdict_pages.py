@@ -14,6 +14,7 @@ from tests.web.test_trajectory_pages import ATTRIBUTES, ELEMENTS, HOSTILE
 from toolgauge.authoring.adopted import adopted
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded
+from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Enforce, Result, Scorecard
 from toolgauge.web.pages import FormError, PageContent, PageRequest, Writing
 from toolgauge.web.trajectory_pages import trajectories
@@ -26,7 +27,7 @@ NOTHING: Final = PageRequest(path=("separation",))
 
 def run(number: int, *, looks: bool = True, results: tuple[Result, ...] = ()) -> Scorecard:
     """Make a run that refunds an order, mostly after looking it up; one result passes in any case."""
-    order = {"order_id": f"A-{number}"}
+    order: JsonObject = {"order_id": f"A-{number}"}
     refund = replace(call("refund_order"), order=1, turn=1, arguments=Recorded(order), result=Recorded({"ok": True}))
     look = replace(call("find_order"), arguments=Recorded(order), result=Recorded({**order, "total": 20 + number}))
     of = trajectory(*([look, refund] if looks else [refund]))
@@ -44,9 +45,7 @@ def content(*runs: Scorecard, state: Path | None = None) -> PageContent:
 
 def mark(shown: PageContent, run: Scorecard, *, is_good: bool, reason: str = "") -> None:
     """Give a verdict on a run."""
-    shown.verdicts.give(
-        RunVerdict.on(run.trajectory, is_good=is_good, reason=reason, source="web view", given_ns=1), run
-    )
+    shown.verdicts.give(RunVerdict.on(run.trajectory, "good" if is_good else "bad", reason, "web view", 1), run)
 
 
 def skipping(state: Path | None = None, *, good: int = 0) -> PageContent:
@@ -183,7 +182,7 @@ def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path):
     made = replace(call(HOSTILE), arguments=Recorded({HOSTILE: HOSTILE}), result=Recorded(HOSTILE))
     card = scorecard(call_result(failed(), made), of=replace(trajectory(made), service=HOSTILE))
     shown = content(card, *(run(number) for number in range(5)), state=tmp_path)
-    given = RunVerdict.on(card.trajectory, is_good=False, reason=HOSTILE, source=HOSTILE, given_ns=1)
+    given = RunVerdict.on(card.trajectory, "bad", HOSTILE, HOSTILE, 1)
     shown.verdicts.give(given, card)
     for show, path in (
         (verdicts, ("verdicts",)),

@@ -23,14 +23,12 @@ def runs() -> list[Scorecard]:
 
 
 def verdict(run: Scorecard, *, is_good: bool = False, source: str = "web view", at: int = 1) -> RunVerdict:
-    return RunVerdict.on(run.trajectory, is_good=is_good, reason="", source=source, given_ns=at)
+    return RunVerdict.on(run.trajectory, "good" if is_good else "bad", "", source, at)
 
 
 def numbered(number: int, source: str = "web view") -> RunVerdict:
     trace_id = f"{number:032x}"
-    return RunVerdict(
-        id=trace_id, trace_id=trace_id, conversation_id=None, is_good=False, source=source, given_ns=number
-    )
+    return RunVerdict(id=trace_id, trace_id=trace_id, conversation_id=None, label="bad", source=source, given_ns=number)
 
 
 @pytest.mark.parametrize("framework", ["pydantic-ai", "openinference-smolagents-code", "gemini-cli", "uipath"])
@@ -117,7 +115,7 @@ def test_a_damaged_verdict_is_dropped_and_logged_and_the_next_one_heals_the_file
         verdicts.give(numbered(number), None)
     store.close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
-        other = msgspec.msgpack.encode(replace(numbered(0), is_good=True))
+        other = msgspec.msgpack.encode(replace(numbered(0), label="good"))
         connection.execute("UPDATE verdicts SET verdict = ? WHERE id LIKE '%0'", (other,))
         connection.execute("UPDATE verdicts SET verdict = 7 WHERE id LIKE '%1'")
         connection.execute("UPDATE verdicts SET scorecard = x'c1' WHERE id LIKE '%2'")
@@ -146,7 +144,7 @@ def test_the_file_of_labels_is_read_by_learn_and_harmless_in_a_spreadsheet(tmp_p
     verdicts = RunVerdicts()
     given = replace(verdict(runs[0]), reason='=HYPERLINK("http://evil.example")', source="@thumbs")
     verdicts.give(given, None)
-    verdicts.give(RunVerdict.on(conversation, is_good=True, reason="a, b", source="mark", given_ns=10**18), None)
+    verdicts.give(RunVerdict.on(conversation, "good", "a, b", "mark", 10**18), None)
     file = tmp_path / "verdicts.csv"
     file.write_text(verdicts.as_csv())
     assert read_labels(file).verdicts == {
@@ -163,7 +161,7 @@ def test_a_verdict_on_a_conversation_is_on_all_of_its_runs(runs: list[Scorecard]
         for run in runs[:2]
     )
     verdicts = RunVerdicts()
-    verdicts.hear(Feedback(name="thumbs", passed=False, conversation_id="c-1", explanation="late"))
+    verdicts.hear(Feedback(name="thumbs", label="down", conversation_id="c-1", reason="late"))
     assert verdicts.settle([], 5) == []
     assert len(verdicts.heard) == 1
     verdicts.settle([one, two], 6)
@@ -175,9 +173,9 @@ def test_a_verdict_on_a_conversation_is_on_all_of_its_runs(runs: list[Scorecard]
 def test_verdicts_on_unknown_runs_wait_in_a_bounded_number():
     verdicts = RunVerdicts(max_verdicts=10)
     for number in range(25):
-        verdicts.hear(Feedback(name="thumbs", passed=True, trace_id=f"{number:032x}"))
-    verdicts.hear(Feedback(name="thumbs", passed=True, conversation_id="x" * 10_000))
-    verdicts.hear(Feedback(name="stars", passed=None, value=4.0, trace_id="1" * 32))
+        verdicts.hear(Feedback(name="thumbs", label=True, trace_id=f"{number:032x}"))
+    verdicts.hear(Feedback(name="thumbs", label=True, conversation_id="x" * 10_000))
+    verdicts.hear(Feedback(name="stars", value=4.0, trace_id="1" * 32))
     assert (len(verdicts.heard), verdicts.unmatched) == (10, 16)
 
 

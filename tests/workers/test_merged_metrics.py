@@ -1,6 +1,6 @@
 """The metrics of several processes as one, also when one of them dies."""
 
-from toolgauge.model.metrics import Counter, Gauge, Histogram, Metric, MetricRegistry
+from toolgauge.model.metrics import Counter, Gauge, Histogram, Metric, MetricRegistry, snapshot
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.workers.channel import Frame, Kind, packed
 from toolgauge.service.workers.merged_metrics import MergedRegistry, Snapshot
@@ -17,7 +17,7 @@ def worker(*, received: int, forwarded: int, held: int, queued: int, recovered: 
     metrics.spans_held.set(held)
     metrics.spans_queued.set(queued, (TO,))
     metrics.scoring_duration.record(0.01)
-    return Frame(Kind.SNAPSHOT, 0, packed(Snapshot.of(registry, {}, is_empty=False))).read(Snapshot).metrics
+    return Frame(Kind.SNAPSHOT, 0, packed(Snapshot(snapshot(registry), {}, is_empty=False))).read(Snapshot).metrics
 
 
 def front() -> MergedRegistry:

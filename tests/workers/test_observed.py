@@ -17,8 +17,9 @@ from toolgauge.model.notices import Notice
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, ToolDefinitionChange
+from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.workers.worker_observations import Observations, Viewers, WorkerObserver, trajectories_of
+from toolgauge.service.workers.worker_observations import Observations, Viewers, WorkerObserver
 from toolgauge.watch.watcher import Watcher
 from toolgauge.web.trajectory_store import TrajectoryStore
 
@@ -44,7 +45,7 @@ class Front:
     def __init__(self, *, shown: int = 1000, shown_per_second: int = 25, clock: Callable[[], int] = lambda: START):
         self.waiting: list[list[bytes]] = [[] for _ in range(WORKERS)]
         self.observers = [WorkerObserver(partial(self.send, number), clock=clock) for number in range(WORKERS)]
-        self.sinks = [observer.observe(Sink()) for observer in self.observers]
+        self.sinks = [ObservedSink(Sink(), observer.add) for observer in self.observers]
         self.watcher = watcher()
         self.regressions: list[Regression] = []
         self.notices: list[Notice] = []
@@ -162,7 +163,7 @@ def test_a_busy_worker_hands_over_some_of_each_second_and_counts_the_others():
     for number in range(100):
         front.sinks[0].record(scorecard(number, [("find", 1.0)], at_ns=START))
     front.observers[0].flush()
-    assert trajectories_of(front.waiting[0][0]) == 100
+    assert int.from_bytes(front.waiting[0][0][:4]) == 100
     front.read(0)
     assert len(front.store) == 10
     now_ns += SECOND

@@ -8,10 +8,11 @@ from typing import cast
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Relief
+from toolgauge.service.reload import Reloader
 from toolgauge.service.runtime import Losses
 from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Channel, Kind
-from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, WorkerService
+from toolgauge.service.workers.worker_service import FrontLink, WorkerService
 
 
 class Busy(Channel):
@@ -75,7 +76,7 @@ def test_a_worker_that_has_stopped_waits_until_its_front_has_read_what_it_lost()
         front, own = await Channel.of(ends[0]), await Channel.of(ends[1])
         service = cast("Service", Scoring())
         link = FrontLink(own, "hop", lost_ns=0)
-        worker = WorkerService(own, link, service, cast("WorkerReloader", None), lambda _wishes: None)
+        worker = WorkerService(own, link, service, cast("Reloader", None), lambda _wishes: None)
         running = asyncio.create_task(worker.run())
         front.send(Kind.STOP, 0, (1).to_bytes(8))
         kinds: list[Kind] = []
@@ -97,7 +98,7 @@ def test_a_worker_gives_back_what_the_front_asks_for():
         front, own = await Channel.of(ends[0]), await Channel.of(ends[1])
         scoring = Scoring()
         link = FrontLink(own, "hop", lost_ns=0)
-        worker = WorkerService(own, link, cast("Service", scoring), cast("WorkerReloader", None), lambda _wishes: None)
+        worker = WorkerService(own, link, cast("Service", scoring), cast("Reloader", None), lambda _wishes: None)
         for relief in (Relief.OWN, Relief.OPEN):
             front.send(Kind.RELIEVE, 0, bytes((relief,)))
         await front.close()

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
-from toolgauge.recordings.recorded_requests import Collected, find_files, read
+from toolgauge.pipeline.stages import ObservedSink
+from toolgauge.recordings.recorded_requests import find_files, read
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import load_for_replay
@@ -88,7 +89,7 @@ def bytes_an_open_conversation(folder: Path, runs: Sequence[ScoredRun]) -> float
     config, criteria = load_for_replay((), ("defaults.scope=conversation",), (), {})
     requests = list(read(find_files([str(folder)]), lambda _size: None))
     tracemalloc.start()
-    pipeline = offline_pipeline(config, criteria)(Collected())
+    pipeline = offline_pipeline(config, criteria)(ObservedSink(None))
     before = tracemalloc.get_traced_memory()[0]
     for request in requests:
         pipeline.consume(request.signal, request.body, requests[0].time_ns)

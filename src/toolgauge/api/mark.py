@@ -8,7 +8,7 @@ from typing import Literal
 from opentelemetry.util.re import parse_env_headers
 
 from toolgauge.model.errors import ConfigError, ToolgaugeError
-from toolgauge.model.feedback import BY_MARK, MAX_REASON, VERDICT_NAME, PersonVerdict
+from toolgauge.model.feedback import BY_MARK, MAX_REASON, VERDICT_NAME, Feedback
 from toolgauge.net.admin_client import ask, check_url
 from toolgauge.otlp.encode import fit_text, verdict_events
 
@@ -44,7 +44,7 @@ def mark(trace_id: str, verdict: Literal["good", "bad"], why: str = "", *, endpo
         "Content-Type": "application/x-protobuf",
     }
     reason = fit_text(why.strip(), MAX_REASON)
-    given = PersonVerdict(name=VERDICT_NAME, label=verdict, trace_id=asked, source=BY_MARK, reason=reason)
+    given = Feedback(name=VERDICT_NAME, label=verdict, trace_id=asked, source=BY_MARK, reason=reason)
     body = verdict_events([given], time.time_ns())
     try:
         ask(url, "", token=None, max_bytes=_MAX_ANSWER_BYTES, body=body, headers=headers)

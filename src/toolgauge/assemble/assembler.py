@@ -203,11 +203,6 @@ class Assembler:
         # Another thread may be opening some.
         return sum([trace.is_waiting for trace in tuple(self._traces.by_id.values())])
 
-    @property
-    def idle_ns(self) -> int:
-        """How long a trace that has ended stays without a span."""
-        return self.settings.idle_timeout
-
     def knows(self, trace_id: str) -> bool:
         """Return whether the trace has a run of an agent, open or closed a while ago."""
         return trace_id in self._traces.by_id or self._traces.closed.holds(trace_id, self._now_ns)

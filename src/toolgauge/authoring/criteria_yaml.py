@@ -50,7 +50,6 @@ _PLAIN = re.compile(r"(?:\.{1,2}/)*[^\W\d][\w./-]*|[0-9]+(?:\.[0-9]+)?s")
 # Read as something else than text by YAML 1.1 or 1.2.
 _RESERVED = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n", "none"))
 _VARIABLE = re.compile(r"\$(?=[${])")
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +119,9 @@ def yaml_key(text: str) -> str:
 
 
 def _escaped(letter: str) -> str:
-    if letter in _ESCAPES:
-        return _ESCAPES[letter]
-    if letter.isprintable():
+    if letter.isprintable() and letter not in '"\\':
         return letter
-    code = ord(letter)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return json.dumps(letter)[1:-1] if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
 
 
 def _comment(text: str) -> str:

@@ -5,8 +5,8 @@ The same recording gives the same report, byte for byte.
 """
 
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import sqrt
@@ -129,17 +129,9 @@ class _Unit:
 @dataclass(slots=True)
 class _Run:
     first_trace: str
-    passed: bool | None
+    passed: bool
     judged: int = 0
     fired: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Firings:
-    """The runs on which one criterion fired, of the runs that it judged, with the first trace of the first few."""
-
-    runs: Share
-    trace_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,56 +202,35 @@ class Backtest:
             if unit.conversation_id is not None:
                 yield Labelled(is_conversation=True, id=unit.conversation_id)
 
-    def firings(self) -> tuple[Firings, ...]:
-        """Return the runs on which each criterion fired; the last one is of all criteria together."""
-        runs, examples = self._folded(lambda unit: (unit.run, None))
-        return tuple(
-            Firings(runs=_share(runs, bit), trace_ids=tuple(examples.get((bit, None), ()))) for bit in self._bits
-        )
-
-    def agreements(self, labels: LabelSet) -> tuple[Agreement, ...]:
-        """Set each criterion beside labels; the last one is of all criteria together."""
-
-        def run_of(unit: _Unit) -> tuple[Labelled, bool | None] | None:
-            found = labels.label_of(unit.trace_id, unit.conversation_id, conversation_first=unit.is_conversation)
-            verdict = None if found is None else labels.verdicts[found]
-            return None if found is None or verdict is None else (found, verdict)
-
-        runs, examples = self._folded(run_of)
-        passed, failed = ([run for run in runs if run.passed is verdict] for verdict in (True, False))
+    def agreements(self, labels: LabelSet | None = None) -> tuple[Agreement, ...]:
+        """Set each criterion beside labels, last all criteria together. Without labels each run counts as one that passed."""
+        runs: dict[Labelled, _Run] = {}
+        # The first traces on which each criterion fired, of runs that passed.
+        examples: defaultdict[int, list[str]] = defaultdict(list)
+        for unit in self._units.values():
+            found, verdict = unit.run, True
+            if labels is not None:
+                found = labels.label_of(unit.trace_id, unit.conversation_id, conversation_first=unit.is_conversation)
+                verdict = None if found is None else labels.verdicts[found]
+            if found is None or verdict is None:
+                continue
+            run = runs.setdefault(found, _Run(unit.trace_id, verdict))
+            for bit in self._bits if verdict and unit.fired & ~run.fired else ():
+                if unit.fired & ~run.fired & bit and len(examples[bit]) < EXAMPLES:
+                    examples[bit].append(unit.trace_id)
+            run.judged |= unit.judged
+            run.fired |= unit.fired
+        passed, failed = ([run for run in runs.values() if run.passed is verdict] for verdict in (True, False))
         return tuple(
             Agreement(
                 passed=_share(passed, bit),
                 failed=_share(failed, bit),
-                not_judged=sum(not run.judged & bit for run in runs),
-                false_alarms=tuple(examples.get((bit, True), ())),
+                not_judged=sum(not run.judged & bit for run in runs.values()),
+                false_alarms=tuple(examples[bit]),
                 missed=tuple(run.first_trace for run in failed if run.judged & bit and not run.fired & bit)[:EXAMPLES],
             )
             for bit in self._bits
         )
-
-    def _folded(
-        self, run_of: Callable[[_Unit], tuple[Labelled, bool | None] | None]
-    ) -> tuple[list[_Run], dict[tuple[int, bool | None], list[str]]]:
-        """Join units to runs, and leave out units for which `run_of` returns `None`.
-
-        Beside the runs are the first traces on which each criterion fired, by the verdict on the run.
-        """
-        runs: dict[Labelled, _Run] = {}
-        examples: dict[tuple[int, bool | None], list[str]] = {}
-        for unit in self._units.values():
-            found = run_of(unit)
-            if found is None:
-                continue
-            key, passed = found
-            run = runs.setdefault(key, _Run(unit.trace_id, passed))
-            for bit in self._bits if unit.fired & ~run.fired else ():
-                shown = examples.setdefault((bit, passed), [])
-                if unit.fired & ~run.fired & bit and len(shown) < EXAMPLES:
-                    shown.append(unit.trace_id)
-            run.judged |= unit.judged
-            run.fired |= unit.fired
-        return list(runs.values()), examples
 
 
 def _share(runs: Sequence[_Run], bit: int) -> Share:
@@ -282,7 +253,8 @@ class Report:
         """`explains` is the command that explains a trace."""
         self._explains = explains
         self._backtest, self._judge_calls = backtest, judge_calls
-        self._firings = backtest.firings()
+        # Without labels: all runs, and the traces of the first ones on which a criterion fired.
+        self._firings = backtest.agreements()
         self._labels = [(one, backtest.agreements(one)) for one in labels]
         # All criteria but default ones without results.
         self._shown = [
@@ -346,7 +318,7 @@ class Report:
                 }
             )
         firings = self._firings[number]
-        return {"fired": firings.runs.as_object(), "trace_ids": list[Json](firings.trace_ids), "labels": labels}
+        return {"fired": firings.passed.as_object(), "trace_ids": [*firings.false_alarms], "labels": labels}
 
     def lines(self, style: Style = PLAIN) -> Iterator[str]:
         """Write tables: results and runs of each criterion, then the criteria beside each label set, then traces to look at."""
@@ -354,13 +326,13 @@ class Report:
         yield ""
         rows = list[tuple[str, ...]]()
         for number, criterion, title in self._shown:
-            counts, runs = self._backtest.results[criterion.name], self._firings[number].runs
+            counts, runs = self._backtest.results[criterion.name], self._firings[number].passed
             words = (str(counts.words[word]) for word in ("pass", "fail", "error"))
             fired = (_plain(runs), str(runs)) if criterion.pass_at > 0 else ("never fails", "-")
             count = counts.words["not_evaluated"]
             unseen = f"{count}: {counts.reasons_text}" if count else "0"
             rows.append((title, criterion.evaluator.level, *words, *fired, unseen))
-        together = self._firings[-1].runs
+        together = self._firings[-1].passed
         rows.append((TOGETHER, "-", "", "", "", _plain(together), str(together), ""))
         yield from _table(_HEADS, rows, style)
         for labels, agreements in self._labels:
@@ -392,7 +364,7 @@ class Report:
     def _traces(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield traces with a heading; a failure that a single criterion misses may be found by another."""
         for number, _, title in self._shown if not self._labels else ():
-            yield f"`{title}` fired", self._firings[number].trace_ids
+            yield f"`{title}` fired", self._firings[number].false_alarms
         for labels, agreements in self._labels:
             by = f" by `{shortened(labels.name, _NAME_LENGTH)}`" if len(self._labels) > 1 else ""
             for number, _, title in self._shown:

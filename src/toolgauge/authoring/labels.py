@@ -8,9 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.feedback import Feedback, FeedbackSink
+from toolgauge.model.feedback import PLAIN_VERDICTS, Feedback, FeedbackSink, verdict_of
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS, verdict_of
 from toolgauge.report.terminal import printable, shortened
 
 _TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"
@@ -54,6 +53,15 @@ class LabelSet:
             return
         labelled = Labelled(is_conversation=False, id=trajectory.trace_id)
         self.add_value(labelled, str(value), passed=verdict_of(value, self.pass_at))
+
+    def add_feedback(self, feedback: Feedback) -> None:
+        """Take a verdict that somebody gave."""
+        labelled = Labelled(feedback.trace_id is None, feedback.trace_id or feedback.conversation_id or "")
+        passed, value = feedback.passed, feedback.label
+        if feedback.value is not None:
+            value = f"{feedback.value:g}"
+            passed = passed if self.pass_at is None else feedback.value >= self.pass_at
+        self.add_value(labelled, str(value or ""), passed=passed)
 
     def add_value(self, labelled: Labelled, value: str, *, passed: bool | None) -> None:
         """Keep the verdict of a value, or count a value that cannot be read as one."""
@@ -107,14 +115,7 @@ class RecordedFeedback(FeedbackSink):
         """Keep one verdict; names beyond a few are one source."""
         del now_ns
         name = feedback.name if feedback.name in self.by_name or len(self.by_name) < _MOST_NAMES else _OTHER
-        labels = self.by_name.setdefault(name, LabelSet(name))
-        passed = feedback.passed
-        if feedback.value is not None and self._pass_at is not None:
-            passed = feedback.value >= self._pass_at
-        is_conversation = feedback.trace_id is None
-        found = feedback.conversation_id if is_conversation else feedback.trace_id
-        value = "" if feedback.value is None else f"{feedback.value:g}"
-        labels.add_value(Labelled(is_conversation=is_conversation, id=found or ""), value, passed=passed)
+        self.by_name.setdefault(name, LabelSet(name, pass_at=self._pass_at)).add_feedback(feedback)
 
 
 def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:

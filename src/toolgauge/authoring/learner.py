@@ -115,7 +115,7 @@ class ServiceUsage:
     runs: int = 0
     calls: int = 0
     versions: Counter[str] = field(default_factory=Counter[str])
-    _has_conversations: bool = False
+    has_conversations: bool = False
     _figures: dict[str, Figure] = field(default_factory=lambda: {name: Figure() for name in _FIGURES})
     _calls_of: defaultdict[str, Figure] = field(default_factory=lambda: defaultdict[str, Figure](Figure))
 
@@ -124,7 +124,7 @@ class ServiceUsage:
         run = self.runs
         self.runs += 1
         self.calls += len(trajectory.calls)
-        self._has_conversations = self._has_conversations or trajectory.scope == "conversation"
+        self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
         version = trajectory.resource.get(VERSION)
         if version is not None and (version in self.versions or len(self.versions) < _MAX_VERSIONS):
             self.versions[version] += 1
@@ -145,7 +145,7 @@ class ServiceUsage:
     def criteria(self, prefix: str, service: str | None, tools: Sequence[str], runs: int) -> Iterator[Criterion]:
         """Yield the criteria with at least so many runs as evidence."""
         common: Criterion = {} if service is None else {"when": {"service": as_glob(service)}}
-        common["scope"] = "conversation" if self._has_conversations else "trace"
+        common["scope"] = "conversation" if self.has_conversations else "trace"
         limits: Criterion = {name: one.limit(name) for name, one in self._figures.items() if one.count >= runs}
         called = [(name, self._calls_of[name]) for name in tools if self._calls_of[name].count >= runs]
         if called:
@@ -155,8 +155,8 @@ class ServiceUsage:
             yield {"name": f"{prefix}.budget", "evaluator": "budget", **common, **limits}
 
 
-# The sets of tools of which one must have worked before, with the evidence by argument; "" stands for any call.
-_Rules = list[tuple[tuple[str, ...], list[tuple[str, Evidence]]]]
+# By the tools of which one must have worked before, the evidence by argument; "" stands for any call.
+_Rules = dict[tuple[str, ...], list[tuple[str, Evidence]]]
 
 
 class Contracts:
@@ -170,7 +170,7 @@ class Contracts:
         self._requires: dict[str, _Rules] = {}
         for name in self.names:
             tool, others = self._tools[name], {*self.names} - {name}
-            by_tools: dict[tuple[str, ...], list[tuple[str, Evidence]]] = {}
+            by_tools: _Rules = {}
             for argument, alternatives in sorted(tool.sources.items()):
                 tools, evidence = alternatives.best(others)
                 # The same few values again and again show little: runs of one customer are one observation here.
@@ -178,14 +178,15 @@ class Contracts:
                 if tools and tool.arguments.is_public(argument):
                     by_tools.setdefault(tools, []).append((argument, evidence))
             tools, evidence = tool.before.best(others)
-            rules = [*by_tools.items(), *([(tools, [("", evidence)])] if tools else [])]
+            if tools:
+                by_tools.setdefault(tools, []).append(("", evidence))
             # A run may hand over, answer or think at any time.
-            self._requires[name] = [] if kinds.is_neutral(name) else rules
+            self._requires[name] = {} if kinds.is_neutral(name) else by_tools
 
     def evidence(self) -> Iterator[Evidence]:
         """Yield the evidence for all rules."""
         for rules in self._requires.values():
-            yield from (evidence for _, found in rules for _, evidence in found)
+            yield from (evidence for found in rules.values() for _, evidence in found)
         for tool in self._usage.tools.values():
             yield from tool.arguments.candidates()
             yield from tool.results.keys()
@@ -207,7 +208,7 @@ class Contracts:
             if failing := {text: one for text, one in tool.failing.items() if one.broken and requirements.met_by(one)}:
                 count = sum(one.judged - one.held for one in failing.values())
                 globs = [f"{text}*" for text in sorted(failing)]
-                contract["fails_when"] = Commented({"text": globs}, f"{count} of {counted(tool.calls, 'call')}")
+                contract["fails_when"] = Commented({"text": globs}, f"{count} of {counted(tool.all.judged, 'call')}")
             if contract:
                 found[as_glob(name)] = contract
         return found
@@ -217,15 +218,14 @@ class Contracts:
         tool = self._tools[name]
         failed = f", {tool.failed} failed" if tool.failed else ""
         runs = counted(self._usage.all.runs, "run")
-        return f"{counted(tool.calls, 'call')}, in {tool.all.runs} of {runs}{failed}"
+        return f"{counted(tool.all.judged, 'call')}, in {tool.all.runs} of {runs}{failed}"
 
     def _required(self, name: str, requirements: Requirements) -> list[Written]:
-        by_tools: dict[tuple[str, ...], list[tuple[str, Evidence]]] = {}
-        for tools, rules in self._requires.get(name, ()):
-            if met := [rule for rule in rules if requirements.met_by(rule[1])]:
-                by_tools.setdefault(tools, []).extend(met)
         written: list[Written] = []
-        for tools, rules in by_tools.items():
+        for tools, found in self._requires.get(name, {}).items():
+            rules = [rule for rule in found if requirements.met_by(rule[1])]
+            if not rules:
+                continue
             same = [argument for argument, _ in rules if argument]
             least = min((evidence for _, evidence in rules), key=lambda one: one.held / max(one.judged, 1))
             call: Written = tools[0] if len(tools) == 1 else tools
@@ -351,7 +351,7 @@ class Learner:
             tools={name: contracts.comment(name) for name in contracts.names},
             criteria=entries,
             services=tuple(summaries),
-            has_conversations=self._tools.has_conversations,
+            has_conversations=any(usage.has_conversations for usage in self._services.values()),
             runs=runs,
             needed=needed.runs,
             alarms=alarms,

@@ -15,11 +15,10 @@ from toolgauge.authoring.freedoms import Freedom, Freedoms, Place, without_long_
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.config.model import Config
 from toolgauge.export.redact import Redactor
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.literals import clean
-from toolgauge.model.outcomes import Result, Scorecard, Scored
+from toolgauge.model.outcomes import Reason, Result, Scorecard, Scored, unseen
 from toolgauge.model.plain_words import error_words
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope, recovered
@@ -28,7 +27,7 @@ from toolgauge.report.terminal import shortened
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import CUT_SHORT, without_code
+from toolgauge.score.selection import CUT_SHORT, readable_arguments, without_code
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
 # Names a call in the trajectory of a trace and in that of its conversation alike.
@@ -36,6 +35,12 @@ CallKey: TypeAlias = tuple[SpanRef, str | None, str, int]
 Case: TypeAlias = str | int | float | bool
 
 _MAX_INPUTS, _MAX_INPUT = 20, 1000
+_UNREAD: Mapping[Reason | None, str] = {
+    "redacted": "were redacted",
+    "arguments_not_recorded": "were not recorded",
+    "truncated": "were cut off",
+    "unparsable": "cannot be read",
+}
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -154,22 +159,11 @@ class RunReader:
                 if call.has_failed and call.error is not None:
                     kind = error_words(call.error.kind)
                     failure = "it failed" if kind == "failed" else f"it failed with {self.redactor.masked(kind)}"
-                match call.arguments:
-                    case Recorded(value=dict() as value):
-                        args, unread = value, None
-                    case Recorded(value=None):
-                        args, unread = {}, None
-                    case Recorded():
-                        args, unread = None, "its arguments are no object"
-                    case NotRecorded(reason="redacted"):
-                        args, unread = None, "its arguments were redacted"
-                    case NotRecorded():
-                        args, unread = None, "its arguments were not recorded"
-                    case Unparsed(reason="truncated"):
-                        args, unread = None, "its arguments were cut off"
-                    case Unparsed():
-                        args, unread = None, "its arguments cannot be read"
-                if args is not None:
+                args = readable_arguments(call)
+                if args is None:
+                    reason = unseen(call.arguments, "arguments_not_recorded")
+                    unread = f"its arguments {_UNREAD.get(reason, 'are no object')}"
+                else:
                     unread = freedoms.too_much(args)
                 free: Mapping[Place, Freedom] = {}
                 if args is not None and unread is None:

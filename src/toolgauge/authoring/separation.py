@@ -5,38 +5,37 @@ Rules are learned from the good runs. A rule counts where its criterion, made fr
 
 import json
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import comb, inf, prod
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TypeAlias
 
 from toolgauge.authoring.criteria_yaml import is_plain, may_be_written, yaml_key
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.learner import figures_of
-from toolgauge.authoring.tool_usage import ArgumentNode
+from toolgauge.authoring.tool_usage import KEY, ArgumentNode, trails_of
 from toolgauge.authoring.value_profiles import MIN_SOURCES, form_of, is_declared, is_id_name, is_personal, outwards
 from toolgauge.config.criteria import read_criterion
 from toolgauge.config.parse import parse_yaml
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.json import Json, JsonObject, Leaf, leaves, tagged
-from toolgauge.model.outcomes import NotEvaluated, Scorecard, outcome_word
+from toolgauge.model.json import Json, JsonObject, Leaf, leaves
+from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.terminal import printable
 from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.error_texts import error_in
 from toolgauge.score.origins.provenance import values_and_keys
-from toolgauge.score.recorded_values import result_parts, written
+from toolgauge.score.recorded_values import written
 from toolgauge.score.scorer import Scorer
-from toolgauge.score.selection import CUT_SHORT, has_taken_effect, readable_arguments, recorded_result
+from toolgauge.score.selection import CUT_SHORT, has_taken_effect, readable_arguments
 from toolgauge.service.criteria_factory import make_criterion
 
 _MAX_RUNS, _MAX_OTHERS, _MAX_FOLDS, _MAX_SHOWN, _MAX_RULES, _MAX_ALIKE = 60, 100, 20, 20, 100, 3
 _MAX_TOOLS, _MAX_CALLS, _MAX_ARGUMENTS, _MAX_VALUES, _MAX_TEXT, _LONGEST = 64, 1500, 50, 1000, 20_000, 200
-_KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
 # A rule is chosen if the runs that break it are all bad by chance at most this often; a version is named at the lower share.
 _LUCK, _CLEAR = 0.15, 0.05
 # A figure is clearly above the figures of good runs if it is this times the highest, and above it by this share of their spread.
@@ -338,7 +337,7 @@ class _Trials:
                 continue
             if not call.has_failed and len(run.arguments) < _MAX_ARGUMENTS:
                 run.arguments.append((call.name, arguments))
-            given = {name for name in arguments if _KEY.fullmatch(name) and self._is_public(call.name, name)}
+            given = {name for name in arguments if KEY.fullmatch(name) and self._is_public(call.name, name)}
             run.hold(("without", call.name), given)
             run.meet(("with", call.name), given)
             for name in given:
@@ -355,27 +354,19 @@ class _Trials:
 
     def _note_origins(self, run: _Run) -> None:
         """Note for each place in arguments the tools with earlier results that held all values there."""
-        calls = [call for call in run.trajectory.calls if call.name in self._tools]
-        turns = [call.turn + 1 if call.result_turn is None else call.result_turn for call in calls]
-        results = deque(sorted(zip(turns, calls, strict=True), key=itemgetter(0)))
-        seen: defaultdict[tuple[str | int | float, ...], set[str]] = defaultdict(set)
-        texts: list[tuple[str, str]] = []
-        for call in calls:
-            while results and results[0][0] <= call.turn:
-                source = results.popleft()[1]
-                value = recorded_result(source)
-                if isinstance(value, NotEvaluated) or not has_taken_effect(source):
-                    continue
-                for part in result_parts(value):
-                    texts += [(source.name, part[:_MAX_TEXT])] if isinstance(part, str) else []
-                    for _, leaf in _places(part):
-                        seen[tuple(tagged(leaf))].add(source.name)
-            for path, leaf in _places(readable_arguments(call) or {}):
-                if leaf is not None and not isinstance(leaf, bool) and self._is_public(call.name, path):
-                    word, subject = written(leaf), ("from", call.name, path)
-                    in_texts = {name for name, text in texts if word and word in text}
-                    run.hold(subject, seen[tuple(tagged(leaf))] | in_texts)
-                    run.values[subject].add(hash(leaf))
+        given = [
+            (call, path, leaf)
+            for call in run.trajectory.calls
+            for path, leaf in (_places(readable_arguments(call) or {}) if call.name in self._tools else ())
+            if leaf is not None and not isinstance(leaf, bool) and self._is_public(call.name, path)
+        ]
+        trails = trails_of(run.trajectory, [leaf for _, _, leaf in given], or_arguments=False)
+        for call, path, leaf in given:
+            subject = ("from", call.name, path)
+            run.hold(
+                subject, {tool for tool in self._tools & trails.keys() if trails[tool].judge(call, [leaf]) is None}
+            )
+            run.values[subject].add(hash(leaf))
 
     def failing(self, rule: _Rule, runs: Iterable[_Run]) -> list[_Run]:
         """Return the runs that break a rule."""
@@ -485,7 +476,7 @@ def _places(value: Json) -> Iterator[tuple[str, Leaf]]:
         left -= 1
         if isinstance(node, dict) and len(path) < _LONGEST:
             members = islice(node.items(), _MAX_VALUES)
-            stack += [(f"{path}.{key}" if path else key, one) for key, one in members if _KEY.fullmatch(key)]
+            stack += [(f"{path}.{key}" if path else key, one) for key, one in members if KEY.fullmatch(key)]
         elif isinstance(node, list) and len(path) < _LONGEST:
             stack += [(f"{path}[*]", one) for one in node[:_MAX_VALUES]]
         elif not isinstance(node, dict | list):

@@ -25,7 +25,7 @@ from toolgauge.score.selection import readable_arguments
 
 # Keys come from models, and may be new in every call.
 _MAX_DEPTH, _MAX_KEYS, _MAX_NODES = 6, 60, 1000
-_KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
+KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
 _TYPES: Mapping[Form, str] = {
     "null": "null",
     "boolean": "boolean",
@@ -166,7 +166,7 @@ class ArgumentNode:
 
     def is_public(self, key: str, definition: str = "") -> bool:
         """Return whether a key may be written."""
-        if not _KEY.fullmatch(key):
+        if not KEY.fullmatch(key):
             return False
         is_declared = re.search(rf"(?<!\w){re.escape(key)}(?!\w)", definition) is not None
         member = self._members.get(key)
@@ -224,7 +224,6 @@ class Alternatives:
 class ToolUsage:
     """Collects the calls of one tool; the trajectories of a service are added one after the other."""
 
-    calls: int = 0
     failed: int = 0
     all: Evidence = field(default_factory=Evidence)
     is_offered: bool = False
@@ -256,12 +255,11 @@ class ToolUsage:
                 error = error_in(call, changes_state=changes_state)
                 beginning = None if error is None else error_beginning(call.result)
                 if beginning is not None and beginning not in self.failing and len(self.failing) < _MAX_BEGINNINGS:
-                    self.failing[beginning] = Evidence(self.all.runs, judged=self.calls, held=self.calls)
+                    self.failing[beginning] = Evidence(self.all.runs, judged=self.all.judged, held=self.all.judged)
                 for text, evidence in self.failing.items():
                     evidence.add(run, holds=text != beginning)
                 if error is None and isinstance(call.result, Recorded):
                     self.results.add(opened(call.result.value), run=run, source=source)
-            self.calls += 1
             self.failed += call.has_failed
             self.all.add(run, holds=True)
             arguments = readable_arguments(call)
@@ -277,6 +275,14 @@ class ToolUsage:
             if argument in self.sources or len(self.sources) < _MAX_ARGUMENTS:
                 found = frozenset(tool for tool, verdict in verdicts.items() if verdict is None)
                 self.sources.setdefault(argument, Alternatives()).add(run, found)
+
+
+def trails_of(trajectory: Trajectory, wanted: Sequence[Leaf], *, or_arguments: bool) -> dict[str, FromResults]:
+    """Look for values in the results of each tool that was called, `or_arguments` of the calls."""
+    return {
+        tool: FromResults(_ANYWHERE, (ResultsOf(tool, Globs((tool,)), None, or_arguments),), wanted, trajectory)
+        for tool in (sorted({call.name for call in trajectory.calls}) if wanted else ())
+    }
 
 
 def identifying_values(call: ToolCall) -> Iterator[tuple[str, Sequence[Leaf]]]:
@@ -298,14 +304,12 @@ class ToolsUsage:
     """Counts over the calls of all services: a tool is the same in each."""
 
     all: Evidence = field(default_factory=Evidence)
-    has_conversations: bool = False
     tools: dict[str, ToolUsage] = field(default_factory=dict[str, ToolUsage])
 
     def add(self, trajectory: Trajectory) -> Mapping[str, list[ToolCall]]:
         """Add one run; return its calls by tool."""
         run = self.all.runs
         self.all.add(run, holds=True)
-        self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
         calls = trajectory.calls
         offered = {tool.name: tool for tool in trajectory.tools_offered or ()}
         for name in dict.fromkeys((*(call.name for call in calls), *offered)):
@@ -333,10 +337,7 @@ class ToolsUsage:
             is_writing = name in trajectory.writing_tools
             self.tools[name].add_calls(run, of_tool, before[name], source, changes_state=is_writing)
         wanted = [leaf for call in calls for _, values in identifying_values(call) for leaf in values]
-        trails: dict[str, FromResults] = {}
-        for tool in sorted({call.name for call in calls}) if wanted else ():
-            results = (ResultsOf(tool, Globs((tool,)), None, or_arguments=True),)
-            trails[tool] = FromResults(_ANYWHERE, results, wanted, trajectory)
+        trails = trails_of(trajectory, wanted, or_arguments=True)
         for call in calls if wanted else ():
             if call.name in by_tool:
                 self.tools[call.name].add_sources(run, call, trails)
@@ -347,7 +348,7 @@ class ToolsUsage:
         return {
             name: tool
             for name, tool in sorted(self.tools.items())
-            if tool.calls
+            if tool.all.judged
             and (tool.is_offered or not tool.was_missing)
             and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
         }

@@ -11,7 +11,7 @@ import msgspec
 from toolgauge.backends.score_sender import Exchange, Reading, Request, Rest, verdict
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
-from toolgauge.model.feedback import PersonVerdict
+from toolgauge.model.feedback import Feedback
 
 # The annotation queue does not exist.
 _NOT_FOUND = 404
@@ -66,7 +66,7 @@ _page = msgspec.json.Decoder(_Page)
 
 def read(since_ns: int) -> Reading:
     """Read scores that people gave since a time."""
-    verdicts: list[PersonVerdict] = []
+    verdicts: list[Feedback] = []
     number, pages = 1, 1
     while number <= pages:
         since = iso_time(since_ns)

@@ -13,7 +13,7 @@ from toolgauge.backends.score_sender import Exchange, Reading, Request, Rest, ve
 from toolgauge.backends.settings import LangsmithSettings
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
-from toolgauge.model.feedback import PersonVerdict
+from toolgauge.model.feedback import Feedback
 
 _NOT_FOUND, _CONFLICT = 404, 409
 # The API refuses scores with more decimals.
@@ -93,7 +93,7 @@ def read(since_ns: int, settings: LangsmithSettings) -> Reading:
         if session_id is None:
             return []
         session = {"session": session_id}
-    verdicts: list[PersonVerdict] = []
+    verdicts: list[Feedback] = []
     offset, count = 0, _MOST
     while count == _MOST:
         query = {"source": "app", **session, "min_created_at": iso_time(since_ns), "limit": _MOST, "offset": offset}

@@ -13,7 +13,7 @@ import msgspec
 from toolgauge.backends.score_sender import Exchange, Reading, Request, Rest, verdict
 from toolgauge.backends.settings import MlflowSettings
 from toolgauge.export.score_lines import Score
-from toolgauge.model.feedback import PersonVerdict
+from toolgauge.model.feedback import Feedback
 
 _NOT_FOUND = 404
 _ID = "toolgauge_id"
@@ -105,7 +105,7 @@ class _Page(msgspec.Struct):
 
 def read(since_ns: int, settings: MlflowSettings) -> Reading:
     """Read assessments of people on traces since a time."""
-    verdicts: list[PersonVerdict] = []
+    verdicts: list[Feedback] = []
     body: dict[str, object] = {
         "locations": [
             {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": each}} for each in settings.experiments

@@ -16,7 +16,7 @@ from toolgauge.backends.settings import OpikSettings
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
-from toolgauge.model.feedback import PersonVerdict
+from toolgauge.model.feedback import Feedback
 
 _PRIVATE = "/v1/private"
 _HASHED_BYTES = 10
@@ -113,7 +113,7 @@ def read(since_ns: int, settings: OpikSettings) -> Reading:
 
     Opik does not keep the OpenTelemetry id of a trace: the mark of a queued run has it, else the thread has to do.
     """
-    verdicts: list[PersonVerdict] = []
+    verdicts: list[Feedback] = []
     query: dict[str, object] = {"project_name": settings.project, "from_time": iso_time(since_ns), "size": 100}
     query |= {"truncate": "true", "exclude": '["input","output","metadata"]'}
     number = 1

@@ -13,7 +13,7 @@ from toolgauge.backends.score_sender import Exchange, Reading, Request, Rest, ve
 from toolgauge.backends.settings import PhoenixSettings
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
-from toolgauge.model.feedback import OWN_IDENTIFIER, PersonVerdict
+from toolgauge.model.feedback import OWN_IDENTIFIER, Feedback
 
 _NOT_FOUND = 404
 # Traces of one page, and ids of one request: URLs and answers stay small.
@@ -90,7 +90,7 @@ class _Traces(msgspec.Struct):
 
 def read(since_ns: int, settings: PhoenixSettings) -> Reading:
     """Read annotations of people on traces since a time and on their spans."""
-    verdicts: list[PersonVerdict] = []
+    verdicts: list[Feedback] = []
     project = f"/v1/projects/{quote(settings.project, safe='')}"
     query: dict[str, object] = {"start_time": iso_time(since_ns), "include_spans": "true", "limit": _TRACES}
     while True:

@@ -24,7 +24,7 @@ from toolgauge.export.score_lines import Score, decoded, encoded
 from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.sender import Delivered, HttpAnswer, HttpClient, Permanent, Transient, Verdict
 from toolgauge.model.delivery import Outgoing, Signal
-from toolgauge.model.feedback import PersonVerdict
+from toolgauge.model.feedback import Feedback
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
 
@@ -124,19 +124,19 @@ def trace_of_mark(explanation: str) -> str | None:
     return None if found is None else found[1]
 
 
-Reading: TypeAlias = Exchange[list[PersonVerdict]]
+Reading: TypeAlias = Exchange[list[Feedback]]
 _Given: TypeAlias = str | float | bool | None
 
 
 def verdict(
     name: str, given: _Given, trace_id: str | None, conversation_id: str | None = None, label: str | None = None
-) -> Iterator[PersonVerdict]:
+) -> Iterator[Feedback]:
     """Yield the verdict of a value that is a number or a word; none where it is about neither trace nor conversation."""
     if not trace_id and not conversation_id:
         return
     value = float(given) if isinstance(given, int | float) and not isinstance(given, bool) else None
     word = given if isinstance(given, str | bool) else None
-    yield PersonVerdict(
+    yield Feedback(
         name=name,
         label=label or word,
         value=value,
@@ -235,8 +235,7 @@ class ScoreDestination(Destination):
             self._count("delivered", count - taken.rejected - taken.left_out - taken.late.count(b"\n"))
             self._count("left_out", taken.left_out)
             self._count("dropped", taken.rejected, "rejected")
-            self.health.succeeded()
-            self.health.taken("scores")
+            self.health.succeeded("scores")
             rest = self.queue.shrink(outgoing, taken.late)
             if rest.body:
                 return rest, ()

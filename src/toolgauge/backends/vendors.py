@@ -25,7 +25,7 @@ from toolgauge.backends.settings import (
 from toolgauge.export.sender import Permanent, Transient
 from toolgauge.export.settings import checked_headers
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.feedback import PersonVerdict
+from toolgauge.model.feedback import Feedback
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import NO_LEDGER, Ledger
 
@@ -61,7 +61,7 @@ def _sender(name: str, settings: BackendSettings, user_agent: str) -> ScoreSende
 
 async def pull_verdicts(
     name: str, settings: BackendSettings, since_ns: int, user_agent: str
-) -> list[PersonVerdict] | Transient | Permanent:
+) -> list[Feedback] | Transient | Permanent:
     """Read the verdicts of people since a time; try again a few times where the backend is busy. Raise as `backend_destination`."""
     sender = _sender(name, settings, user_agent)
     await sender.start()

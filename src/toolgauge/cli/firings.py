@@ -24,18 +24,18 @@ from toolgauge.cli.recordings import View
 from toolgauge.config.load import load
 from toolgauge.config.model import Config, backends
 from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.model.feedback import PLAIN_VERDICTS
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
-from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
 from toolgauge.report.findings import ResultSummary
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline
-from toolgauge.service.pulled_verdicts import as_feedback, pull
+from toolgauge.service.pulled_verdicts import pull
 from toolgauge.settings import duration_ns
 
 _DAYS = re.compile("([0-9]{1,4})d")
@@ -163,15 +163,10 @@ def _pulled(asked: Asked) -> LabelSet:
     except ValueError as error:
         raise ConfigError(f"`--since` {error}, or in days, such as `7d`") from error
     verdicts = asyncio.run(pull(backend, settings, time.time_ns() - since_ns))
-    labels, names = LabelSet(backend), asked.label_names
+    labels, names = LabelSet(backend, pass_at=asked.label_pass_at), asked.label_names
     for verdict in verdicts:
         if not names or any(fnmatchcase(verdict.name, name) for name in names):
-            passed, is_conversation = as_feedback(verdict).passed, verdict.trace_id is None
-            labelled = Labelled(is_conversation, verdict.trace_id or verdict.conversation_id or "")
-            if verdict.value is not None and asked.label_pass_at is not None:
-                passed = verdict.value >= asked.label_pass_at
-            value = str(verdict.label if verdict.value is None else verdict.value)
-            labels.add_value(labelled, value, passed=passed)
+            labels.add_feedback(verdict)
     by_name = sorted(Counter(verdict.name for verdict in verdicts).items())
     counts = ", ".join(f"`{printable(name)}` {count}" for name, count in by_name) or None
     if not labels.verdicts:

@@ -29,11 +29,7 @@ def log_to_stderr(section: Log, handler: logging.Handler) -> None:
     # A line that cannot be written (a full disk, a reader that is gone) must not cause another one.
     logging.raiseExceptions = False
     handler.setFormatter(_FORMS[section.format]())
-    root = logging.getLogger()
-    for old in tuple(root.handlers):
-        root.removeHandler(old)
-    root.addHandler(handler)
-    root.setLevel(logging.WARNING)
+    logging.basicConfig(handlers=(handler,), level=logging.WARNING, force=True)
     logging.getLogger(_OURS).setLevel(section.level.upper())
 
 
@@ -86,7 +82,7 @@ class LogThread(logging.Handler):
             return False
         return True
 
-    def end(self, timeout_s: float) -> bool:
+    def end(self, timeout_s: float = 1.0) -> bool:
         """Write what waits, for as long at most; False when lines are left. Works once."""
         self.write_held()
         try:

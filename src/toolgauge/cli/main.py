@@ -174,18 +174,8 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 (click's signature)
-    if value and not ctx.resilient_parsing:
-        from importlib.metadata import version
-
-        echo(f"toolgauge {version('toolgauge')}")
-        ctx.exit()
-
-
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_ALL_EXIT_CODES)
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
-)
+@click.version_option(package_name="toolgauge", message="toolgauge %(version)s", help="Print the version.")
 def commands() -> None:
     """Score the tool calls of AI agents inside an OpenTelemetry pipeline.
 

@@ -16,14 +16,13 @@ from toolgauge.cli.main import configuration_options
 from toolgauge.config.load import listener_endpoints, load
 from toolgauge.config.model import Config, Exporters, Log, Receivers
 from toolgauge.export.recording_file import RecordingFile, recording_ending
-from toolgauge.model.delivery import Outgoing
 from toolgauge.model.observations import Reading
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import Record
 from toolgauge.net.listen import check_endpoints
 from toolgauge.otlp.request import Request
-from toolgauge.pipeline.stages import ignore
+from toolgauge.pipeline.stages import ObservedSink, ignore
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recordings.producer_counts import CountingRecognizer
 from toolgauge.report.streams import echo
@@ -50,7 +49,7 @@ class ServiceCounts:
 
 
 class Recognized:
-    """A `pipeline.ScorecardSink` that counts; `on_first` gets a line for each new pair of a service and a dialect."""
+    """Counts what arrives; `on_first` gets a line for each new pair of a service and a dialect."""
 
     def __init__(self, on_first: Callable[[str], None]) -> None:
         self._on_first = on_first
@@ -87,11 +86,6 @@ class Recognized:
         counts.trajectories += 1
         counts.calls += len(scorecard.trajectory.calls)
 
-    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
-        """Send nothing on."""
-        del scorecards
-        return []
-
     def counter(self) -> str:
         """Describe the counts in a few words."""
         services = tuple(self.services.values())
@@ -123,7 +117,6 @@ def _named(service: str | None) -> str:
     return f"`{shortened(service, _NAME_LENGTH)}`" if service else "without a name"
 
 
-_LOG_GRACE_S = 1.0
 _EXIT_CODES = (
     "Exit codes: 0 ended in order; 1 could not start, or could not write everything; 2 misuse or bad configuration."
 )
@@ -156,7 +149,7 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
     try:
         return asyncio.run(_record(config, RecordingFile(output, replaces=force), log))
     finally:
-        log.end(_LOG_GRACE_S)
+        log.end()
 
 
 async def _record(config: Config, recording: RecordingFile, log: LogThread) -> int:
@@ -182,7 +175,7 @@ async def _record(config: Config, recording: RecordingFile, log: LogThread) -> i
     service = Service(
         alone,
         (),
-        observing=lambda _sink: recognized,
+        observing=lambda _sink: ObservedSink(None, recognized.record),
         recording=recording,
         on_accepted=recognized.accept,
         put_together=partial(make_pipeline, make_recognizer=recognized.recognizer, on_split=ignore),
@@ -203,7 +196,7 @@ async def _record(config: Config, recording: RecordingFile, log: LogThread) -> i
     log.counter = None
     show("stopping")
     await service.stop()
-    log.end(_LOG_GRACE_S)
+    log.end()
     echo(recognized.counter())
     for line in recognized.lines():
         echo(line)

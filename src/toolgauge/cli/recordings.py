@@ -2,6 +2,7 @@
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from toolgauge.cli.report_files import Reports, endpoints, html_document, score_
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
-from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import IncidentLines, tool_change_sentence
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
@@ -41,11 +41,16 @@ from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
 
-class View:
-    """Scores by all criteria, counts every run, and prints nothing."""
+class View(ABC):
+    """Scores by all criteria, and counts every run."""
 
     def __init__(self, asked: Asked, config: Config, criteria: Sequence[Criterion]) -> None:
         self.asked, self.config, self.criteria = asked, config, criteria
+        self.pass_at = {one.revision: one.pass_at for one in criteria}
+        # A person at a terminal looks at recordings of their own; `redact.values` decides where it is configured.
+        is_shown = is_terminal() and not asked.as_json and "values" not in config.redact.model_fields_set
+        self.redactor = redactor(config, show_values=True if is_shown else None)
+        self.text = TextWriter(self.redactor, self.pass_at, terminal_style())
 
     def pipeline(self, reading: Reading) -> Callable[[ScorecardSink], Pipeline]:
         """Make the pipeline; lines on standard error go through `reading`."""
@@ -57,15 +62,13 @@ class View:
         del trajectory
         return True
 
+    @abstractmethod
     def lines(self, scorecard: Scorecard) -> Iterable[str]:
         """Describe a run."""
-        del scorecard
-        return ()
 
+    @abstractmethod
     def end(self, summary: ResultSummary, unmatched: UnmatchedCriteria) -> int:
         """Print the end, and return the number of runs."""
-        del unmatched
-        return summary.runs
 
     def check_runs(self, runs: int) -> None:
         """Raise `RecordingError` without any run."""
@@ -165,12 +168,6 @@ def _view(asked: Asked, config: Config, criteria: Sequence[Criterion]) -> View:
 class Results(View):
     """A `View` of all results, with a table of the criteria, regressions and changes of tools."""
 
-    def __init__(self, asked: Asked, config: Config, criteria: Sequence[Criterion]) -> None:
-        super().__init__(asked, config, criteria)
-        self._as_json, self._style = asked.as_json, terminal_style()
-        self._redactor = redactor(config) if asked.as_json else _terminal_redactor(config, is_terminal=is_terminal())
-        self._text = TextWriter(self._redactor, {one.revision: one.pass_at for one in criteria}, self._style)
-
     def pipeline(self, reading: Reading) -> Callable[[ScorecardSink], Pipeline]:
         """Make the pipeline, which names drops of scores and changes of tools."""
 
@@ -188,18 +185,18 @@ class Results(View):
 
     def lines(self, scorecard: Scorecard) -> Iterator[str]:
         """Write each result on a line."""
-        if self._as_json:
-            yield from map(json.dumps, result_objects(scorecard, self._redactor))
+        if self.asked.as_json:
+            yield from map(json.dumps, result_objects(scorecard, self.redactor))
         elif scorecard.results:
-            yield self._style.head(trajectory_head(scorecard.trajectory))
-            yield from map(self._text.result, scorecard.results)
+            yield terminal_style().head(trajectory_head(scorecard.trajectory))
+            yield from map(self.text.result, scorecard.results)
 
     def end(self, summary: ResultSummary, unmatched: UnmatchedCriteria) -> int:
         """Print the table; with --json, on standard error."""
         without = unmatched.so_far()
-        table = [*summary.lines({one.criterion.name for one in without}, terminal_style(err=self._as_json))]
+        table = [*summary.lines({one.criterion.name for one in without}, terminal_style(err=self.asked.as_json))]
         for line in ("", *table) if table else ():
-            echo_fitted(line, err=self._as_json)
+            echo_fitted(line, err=self.asked.as_json)
         warn_of_unmatched(unmatched)
         more = f"; criteria without a match: {len(without)}" if without else ""
         echo_fitted(f"results: {_counted(summary)}{more}", err=True)
@@ -215,9 +212,6 @@ class Verdicts(View):
         if not self.criteria and name is not None:
             hint = suggestion(name, [one.name for one in criteria])
             raise ConfigError(f"no criterion called `{printable(name)}`", hint=hint)
-        self._redactor = _terminal_redactor(config, is_terminal=is_terminal() and not asked.as_json)
-        self._pass_at = {one.revision: one.pass_at for one in self.criteria}
-        self._text = TextWriter(self._redactor, self._pass_at, terminal_style())
 
     def takes(self, trajectory: Trajectory) -> bool:
         """Count runs with the id: a trajectory of a conversation is of all its traces."""
@@ -231,8 +225,8 @@ class Verdicts(View):
         wanted = tuple(one for one, word in found if not self.asked.failed or word in ("fail", "error"))
         if wanted:
             card = replace(scorecard, results=wanted)
-            objects = verdict_objects(card, self._redactor, self._pass_at)
-            yield from map(json.dumps, objects) if self.asked.as_json else self._text.explained(card)
+            objects = verdict_objects(card, self.redactor, self.pass_at)
+            yield from map(json.dumps, objects) if self.asked.as_json else self.text.explained(card)
 
     def end(self, summary: ResultSummary, unmatched: UnmatchedCriteria) -> int:
         """Print the counts of each criterion; raise `RecordingError` where no run counts."""
@@ -241,8 +235,8 @@ class Verdicts(View):
             raise RecordingError(text, hint="`toolgauge check --calls FILE...` lists the trajectories")
         self.check_runs(summary.runs)
         warn_of_unmatched(unmatched)
-        if self._text.hint is not None:
-            echo_fitted(f"hint: {self._text.hint}", err=True)
+        if self.text.hint is not None:
+            echo_fitted(f"hint: {self.text.hint}", err=True)
         for criterion in self.criteria if self.asked.criterion is not None else ():
             rule = f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}"
             shadow = ", in the shadow" if criterion.enforce == "shadow" else ""
@@ -252,12 +246,6 @@ class Verdicts(View):
 
 def _counted(summary: ResultSummary) -> str:
     return ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
-
-
-def _terminal_redactor(config: Config, *, is_terminal: bool) -> Redactor:
-    # A person at a terminal looks at recordings of their own; `redact.values` decides where it is configured.
-    is_shown = is_terminal and "values" not in config.redact.model_fields_set
-    return redactor(config, show_values=is_shown or config.redact.values == "show")
 
 
 def print_calls(asked: Asked) -> None:

@@ -40,9 +40,6 @@ from toolgauge.web.trajectory_store import ADMITTED_PER_SECOND
 from toolgauge.web.view import WebView
 
 _LOG = logging.getLogger("toolgauge")
-_LOG_GRACE_S = 1.0
-
-
 _EXIT_CODES = (
     "Exit codes: 0 stopped in order; 1 could not start, or lost data at the end; 2 misuse or bad configuration."
 )
@@ -100,7 +97,7 @@ def command(
         options = [*(f"--config={path}" for path in config_paths), *(f"--set={override}" for override in overrides)]
         code = asyncio.run(_serve(config, criteria, load, files, watch, log, lines, options))
     finally:
-        if not log.end(_LOG_GRACE_S):
+        if not log.end():
             # Python would wait for the thread that writes the log, and nobody reads it.
             os._exit(code)
     return code
@@ -225,7 +222,7 @@ def _end_at_once(service: Runtime, log: LogThread, *, keeps: bool) -> None:
     journal = " unless they are in the journal" if keeps else ""
     _LOG.warning("second signal: stopping at once, unsent spans and scores are lost%s", journal)
     service.kill()
-    log.end(_LOG_GRACE_S)
+    log.end()
     os._exit(1)
 
 

@@ -14,16 +14,15 @@ from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
 from toolgauge.config.model import Config
 from toolgauge.model.errors import ToolgaugeError
+from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.configuration import load_configuration
 from toolgauge.service.process import freeze_loaded_objects, tune_process
-from toolgauge.service.reload import Load
+from toolgauge.service.reload import Load, Reloader
 from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Channel, Kind, beat, packed
 from toolgauge.service.workers.worker_observations import WorkerObserver
-from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, WorkerService, share
-
-_LOG_GRACE_S = 1.0
+from toolgauge.service.workers.worker_service import FrontLink, WorkerService, share
 
 
 @click.command("worker", hidden=True)
@@ -65,7 +64,7 @@ def command(
     try:
         code = asyncio.run(_work(end, load, log, workers, partial(FrontLink, hop_id=hop_id, lost_ns=lost)))
     finally:
-        if not log.end(_LOG_GRACE_S):
+        if not log.end():
             os._exit(code)
     return code
 
@@ -82,12 +81,17 @@ async def _work(
         observer = WorkerObserver(link.send_observed)
         link.flush_observations = observer.flush
         service = Service(
-            config, criteria, observing=observer.observe, on_notices=observer.notify, is_live=True, link=link
+            config,
+            criteria,
+            observing=lambda sink: ObservedSink(sink, observer.add),
+            on_notices=observer.notify,
+            is_live=True,
+            link=link,
         )
         service.on_feedback = observer.hear
         observer.start(service.metrics, service.worker)
         service.metrics.log_dropped.observe = lambda: {(): log.dropped}
-        reloader = WorkerReloader(
+        reloader = Reloader(
             service, config, criteria, load=load, adopt_view=lambda new, _criteria: log_to_stderr(new.log, log)
         )
         freeze_loaded_objects()

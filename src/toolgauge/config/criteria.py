@@ -225,7 +225,7 @@ def read_criteria(
 
 
 def adopted_file(config: Config) -> Path | None:
-    """Return the file of the criteria that people adopted in the web view; `None` where there is none."""
+    """Return the file of the criteria that people adopted in the web view, if it exists."""
     path = None if config.state.directory is None else file_path(config.state.directory) / LEARNED_FILE
     return path if path is not None and path.is_file() else None
 

@@ -4,7 +4,8 @@ Only features of older drafts are used, which all editors know. `${env:NAME}` ma
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import re
 from inspect import cleandoc
 from typing import Any, TypeAlias, cast
 
@@ -24,6 +25,7 @@ _Schema: TypeAlias = dict[str, Any]  # Any JSON Schema; its values are looked at
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _DEFS = "#/$defs/"
+_REFERENCE = re.compile(rf'"\$ref": "{re.escape(_DEFS)}([^"/]+)')
 _ENVIRONMENT = "environment"
 _BY_ENVIRONMENT: _Schema = {"$ref": _DEFS + _ENVIRONMENT}
 _CRITERION = "criterion"
@@ -159,7 +161,7 @@ class _Definitions:
         used: dict[str, _Schema] = {}
         waiting = [root]
         while waiting:
-            for name in _names_in(waiting.pop()):
+            for name in _REFERENCE.findall(json.dumps(waiting.pop())):
                 if name not in used:
                     used[name] = self.all[name]
                     waiting.append(used[name])
@@ -169,21 +171,6 @@ class _Definitions:
 def _both(first: str, second: str) -> _Schema:
     given = {key: {"type": _EXPECTATIONS[key]} for key in (first, second)}
     return {"properties": given, "required": [first, second]}
-
-
-def _names_in(schema: object) -> Iterator[str]:
-    match schema:
-        case dict():
-            for key, value in cast("Mapping[str, object]", schema).items():
-                if key == "$ref" and isinstance(value, str):
-                    yield value.removeprefix(_DEFS).partition("/")[0]
-                else:
-                    yield from _names_in(value)
-        case list():
-            for value in cast("Sequence[object]", schema):
-                yield from _names_in(value)
-        case _:
-            pass
 
 
 def _as_written(schema: _Schema) -> _Schema:

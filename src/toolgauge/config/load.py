@@ -10,6 +10,7 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -74,11 +75,10 @@ def _with_contracts(root: Node, environment: Mapping[str, str], criteria_files: 
     """Merge the contracts of files into section `tools`, which wins: first contracts beside criteria, then the named files."""
     if not isinstance(root.value, dict):
         return root
-    parts = [Node(name, root.place) for name in (*_matched(_patterns(root, "criteria_files")), *criteria_files)]
     contracts = Node({}, root.place)
     written = root.child("tools") or contracts
-    for part in parts:
-        beside = parse_yaml(read_file(Path(str(part.value))), str(part.value), environment).child("tools")
+    for name in (*_matched(_patterns(root, "criteria_files")), *criteria_files):
+        beside = parse_yaml(read_file(Path(name)), name, environment).child("tools")
         contracts = contracts if beside is None else merged(contracts, beside)
     entries = written.value if isinstance(written.value, list) else [written]
     for entry in entries:
@@ -196,8 +196,8 @@ def _matched(patterns: Iterable[str]) -> Iterator[str]:
     return (name for pattern in patterns for name in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207 (as above)
 
 
-def _patterns(root: Node, *path: str) -> Iterator[str]:
-    return (pattern for entry in root.items(*path) if isinstance(pattern := absolute_glob(entry), str))
+def _patterns(root: Node, key: str) -> Iterator[str]:
+    return (pattern for entry in root.items(key) if isinstance(pattern := absolute_glob(entry), str))
 
 
 def _named(criteria: Node) -> Iterator[Path]:
@@ -249,17 +249,16 @@ def problems_in(config: Config, node: Node) -> Iterator[Problem]:
         yield Problem(nearest(node, ("workers",)).place, message, "run more processes with `workers: 1`")
 
 
+_PROTOCOLS = "receivers.otlp.protocols"
+_LISTENERS = (f"{_PROTOCOLS}.grpc", f"{_PROTOCOLS}.http", "exporters.prometheus", "admin", "web")
+
+
 def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], ListenerSettings]]:
     """Yield everything that listens, with the path of its section."""
-    protocols = ("receivers", "otlp", "protocols")
-    yield (*protocols, "grpc"), config.receivers.otlp.protocols.grpc
-    yield (*protocols, "http"), config.receivers.otlp.protocols.http
-    if config.exporters.prometheus is not None:
-        yield ("exporters", "prometheus"), config.exporters.prometheus
-    if config.admin is not None:
-        yield ("admin",), config.admin
-    if config.web is not None:
-        yield ("web",), config.web
+    for key in _LISTENERS:
+        section: ListenerSettings | None = attrgetter(key)(config)
+        if section is not None:
+            yield tuple(key.split(".")), section
 
 
 def listener_endpoints(config: Config) -> dict[str, str]:

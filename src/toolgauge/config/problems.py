@@ -4,7 +4,7 @@ Files, `--set` and environment variables become one tree of nodes; one `ConfigEr
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias, cast, get_args
@@ -37,10 +37,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One value. The place of a mapping's entry is that of its key."""
+    """One value, equal to the same one elsewhere. The place of a mapping's entry is that of its key."""
 
     value: "bool | int | float | str | dict[str, Node] | list[Node] | None"
-    place: Place
+    place: Place = field(compare=False)
 
     def child(self, step: PathStep) -> "Node | None":
         """Step down one level; `None` without such an entry."""
@@ -52,11 +52,9 @@ class Node:
             case _:
                 return None
 
-    def items(self, *path: PathStep) -> "list[Node]":
-        """Return the entries of the list below this path; nothing without a list."""
-        node: Node | None = self
-        for step in path:
-            node = node.child(step) if node is not None else None
+    def items(self, key: str | None = None) -> "list[Node]":
+        """Return the entries of the list, or of the one below this key; nothing without a list."""
+        node = self if key is None else self.child(key)
         return node.value if node is not None and isinstance(node.value, list) else []
 
 

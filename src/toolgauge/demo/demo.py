@@ -258,7 +258,8 @@ class _Demo:
         waiting = _origins(sent)
         until = time.monotonic() + _LONGEST_S
         try:
-            while waiting or self.service.pipeline.admission.spans_held + self.service.outbox.spans_queued:
+            spans = self.service.metrics.spans_queued
+            while waiting or self.service.pipeline.admission.spans_held + sum(spans.current().values()):
                 closed = {scorecard.trajectory.trace_id: scorecard for scorecard in self.seen}
                 while waiting and (trace_id := next(iter(waiting))) in closed:
                     url = "" if self.view is None else self.view.page_url(closed[trace_id].trajectory)

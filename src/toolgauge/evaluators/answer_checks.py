@@ -41,18 +41,18 @@ _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(
     r"(?<=[.!;\u3002\uff01])(?<![ .(][A-Za-z]\.)(?<!\bN[or]\.)(?<!\bno\.)(?<!\bej\.)\s+|\n+|(?<=[?\uff1f])"
 )
-# Offers, conditions, examples and questions state nothing.
+# Offers, conditions, examples and questions state nothing. May is a month.
 _OPEN = re.compile(
-    r"[?\uff1f]|\b(?:e\.?g|for (?:example|instance)|such as|like|examples?|sample|format|placeholder|if|would|could|can|may|might"
+    r"[?\uff1f]|\b(?:e\.?g|for (?:example|instance)|such as|like|examples?|sample|format|placeholder|if|would|could|can|(?-i:may)|might"
     r"|should|shall|let me|i'll|i will|want|need|z\.? ?b|beispiel\w*|wenn|falls|k[o\u00f6]nnte\w*|soll|exemple|si|pourrai\w*|ejemplo"
     r"|podr\w+|exemplo|se|poderia\w*)\b|\u4f8b|\u3082\u3057|\u5834\u5408",
     re.IGNORECASE,
 )
-# `3rd`, `10am`, `500ml`, `1080p`, `2x`.
-_MEASURE = re.compile(r"\d+[a-z]{1,5}|\d+x\d+", re.IGNORECASE)
-# The noun in front of an id: `order number 48213`, `item ID: 48213`, `order #48213`.
+# `3rd`, `10AM`, `500ml`, `5GHz`, `100miles`, `2x4`.
+_MEASURE = re.compile(r"\d+(?:[A-Za-z]{1,4}|[a-z]{5})|\d+[xX]\d+")
+# The noun in front of an id: `order number 48213`, `item ID: 48213`, `order #48213`, `reservation with the ID K3QWVT`.
 _LABEL = re.compile(
-    r"([a-z]{2,30})(?:(?:[ _-]?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
+    r"([a-z]{2,30})(?:(?:(?:,? (?:with|under|has|is)(?: the| an?)?)?[ _-]?\(?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
     re.IGNORECASE,
 )
 # Text between spaces, with a digit; behind a space.
@@ -93,7 +93,7 @@ class GroundedAnswer(EarlierTracesEvaluator):
         if missing and seen.gap is not None:
             yield None, seen.gap
             return
-        judged = len(words) - len(unknown) + len(missing)
+        judged = sum(map(_looks_like_id, words - unknown)) + len(missing)
         yield None, _scored(judged, tuple([one.text for one in missing])) if judged else _NO_ID
 
 
@@ -129,12 +129,18 @@ def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
             yield _Id(word, "" if label is None else label[1].lower(), is_named)
 
 
+def _looks_like_id(word: str) -> bool:
+    """Return whether a word may be an id without a label: one with a single digit is mostly a name."""
+    return sum(map(str.isdigit, word)) >= _FEWEST_DIGITS
+
+
 def _may_be_id(word: str) -> bool:
     bare = word.lstrip("#")
     digits = sum(map(str.isdigit, bare))
     if digits == len(bare):
         return digits >= _FEWEST_LABELLED and _YEAR.fullmatch(bare) is None
-    if digits < _FEWEST_DIGITS or len(bare) < _SHORTEST or not any(map(str.isalpha, bare)):
+    has_enough = digits >= _FEWEST_DIGITS or (digits and bare.isupper())
+    if not has_enough or len(bare) < _SHORTEST or not any(map(str.isalpha, bare)):
         return False
     # The only masks without a space or another sign are made of this letter.
     return _MEASURE.fullmatch(bare) is None and not ("xxx" in bare.lower() and is_mask(word))
@@ -187,6 +193,8 @@ class _GivenIds:
         )
         if bare.isdigit():
             return is_labelled and (one.is_named or len(bare) >= _SHORTEST)
+        if not _looks_like_id(bare):
+            return is_labelled
         form = value_forms.form(bare.lower().encode())
         return is_labelled or earlier.has_word(marked("form", form)) or form in self._forms
 

@@ -20,7 +20,14 @@ from toolgauge.score.origins.gaps import ran_within
 from toolgauge.score.origins.grounding import Seen, Source
 from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_client_key, is_id, origin, place, values_of
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
+from toolgauge.score.selection import (
+    first_names,
+    has_taken_effect,
+    nothing_to_judge,
+    readable_arguments,
+    shown,
+    unseen_arguments,
+)
 from toolgauge.score.tool_schemas import schema_at, takes_no_id
 
 # The values that are judged in calls that do not change state.
@@ -183,10 +190,10 @@ def _judged(
         note = ("; of a call that failed or never ran, only ids are judged" if only else "") + cut
         scored = _grounded if len(grounded) <= _MAX_SHOWN else _grounded.__wrapped__
         return scored(name, places, note, tuple(found.items()))
-    places = [value.steps for value in missing]
+    unseen = first_names([shown(value.path) for value in missing], _MAX_SHOWN)
     return Scored(
         value=len(grounded) / (len(grounded) + len(missing)),
-        explanation=f"{name} was called with values that had not been seen before: {_paths(places)}{cut}",
+        explanation=f"{name} was called with values that had not been seen before: {unseen}{cut}",
         parts=_parts(found.items(), len(missing)),
         differences=tuple(
             Difference(where=f"{call.name}: {value.path}", rule="grounded", actual=Side(value=value.content))
@@ -202,18 +209,14 @@ def _grounded(name: str, places: tuple[_Steps, ...] | None, note: str, found: tu
     if places is None:
         explanation = f"what {name} was called with had been seen before{note}"
     else:
-        explanation = f"the values of {name} that are judged had been seen before: {_paths(places)}{note}"
+        names = first_names([shown(place(steps)) for steps in places], _MAX_SHOWN)
+        explanation = f"the values of {name} that are judged had been seen before: {names}{note}"
     return Scored(1.0, explanation, _parts(found, 0))
 
 
 def _parts(found: Iterable[tuple[Source, int]], missing: int) -> dict[str, float]:
     by_source = {f"from_{source}": count for source, count in found}
     return {"values": sum(by_source.values()) + missing, "not_found": missing, **by_source}
-
-
-def _paths(places: Sequence[_Steps]) -> str:
-    more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
-    return ", ".join([shown(place(steps)) for steps in places[:_MAX_SHOWN]]) + more
 
 
 # Texts that an agent wrote by itself: code, and prompts to other agents. Numbers and names in them are its own; an id that is

@@ -2,13 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.left_out import is_cut
@@ -20,6 +22,7 @@ from toolgauge.score.align import Pair, align
 from toolgauge.score.arguments import counts, leftovers, pairing_notes
 from toolgauge.score.compare import compare, describe
 from toolgauge.score.equality import Identities
+from toolgauge.score.patterns import Step, values_at
 from toolgauge.score.recorded_values import result_value
 from toolgauge.score.rules import Exact, Rule, Similarity
 from toolgauge.score.selection import (
@@ -150,49 +153,29 @@ def _picked(value: Json, keys: tuple[str, ...]) -> JsonObject:
     """Return the values at the keys and paths that exist."""
     picked: JsonObject = {}
     for key in keys:
+        steps = [Step(key=one[1], place=int(one[2]) if one[2] else None) for one in _STEP.finditer(key)]
         # A key that holds dots itself goes before the path that it looks like.
-        if isinstance(value, dict) and key in value:
-            picked[key] = value[key]
-            continue
-        found = value
-        for match in _STEP.finditer(key):
-            place = int(match[2]) if match[2] else None
-            if place is not None and isinstance(found, list) and place < len(found):
-                found = found[place]
-            elif place is None and isinstance(found, dict) and match[1] in found:
-                found = found[match[1]]
-            else:
-                break
-        else:
-            picked[key] = found
+        found = [value[key]] if isinstance(value, dict) and key in value else values_at(value, steps)
+        if found:
+            picked[key] = found[0]
     return picked
 
 
 def _pruned(expected: Json, actual: Json) -> Json:
     """Copy the actual value without keys that are not expected; without recursion, as spans decide how deep it is."""
-
-    def kept(wanted: Json, found: Json) -> Json:
-        # Copies one level, so that the levels below can be exchanged.
+    top = [actual]
+    left: list[tuple[Callable[[Json], object], Json, Json]] = [(partial(top.__setitem__, 0), expected, actual)]
+    while left:
+        put, wanted, found = left.pop()
         if isinstance(wanted, dict) and isinstance(found, dict):
-            found = {name: found[name] for name in wanted if name in found}
+            kept = {name: found[name] for name in wanted if name in found}
+            put(kept)
+            left += [(partial(kept.__setitem__, name), wanted[name], one) for name, one in kept.items()]
         elif isinstance(wanted, list) and isinstance(found, list):
-            found = list(found)
-        else:
-            return found
-        stack.append((wanted, found))
-        return found
-
-    stack: list[tuple[Json, Json]] = []
-    top = kept(expected, actual)
-    while stack:
-        wanted, copy = stack.pop()
-        if isinstance(wanted, dict) and isinstance(copy, dict):
-            for name in copy:
-                copy[name] = kept(wanted[name], copy[name])
-        elif isinstance(wanted, list) and isinstance(copy, list):
-            for place, (item, found) in enumerate(zip(wanted, copy, strict=False)):
-                copy[place] = kept(item, found)
-    return top
+            items = [*found]
+            put(items)
+            left += [(partial(items.__setitem__, at), wanted[at], one) for at, one in enumerate(found[: len(wanted)])]
+    return top[0]
 
 
 _ENVELOPE = "content"
@@ -260,7 +243,7 @@ class ToolCallOutput(CallComparison):
             if whole < wanted and isinstance(output, NotEvaluated) and call.name in names:
                 # It could be an expected output, and was not recorded.
                 return output
-        below = [verdict.note for verdict in verdicts if verdict.note]
+        below = [verdict.explanation for verdict in verdicts if verdict.explanation]
         notes = [f"{whole} of {wanted} outputs are as expected", *first_notes(below, _MAX_NOTES)]
         notes += [*leftovers(sides, alignment), *pairing_notes(alignment)]
         if self.strict and whole < wanted:
@@ -277,19 +260,13 @@ class ToolCallOutput(CallComparison):
         )
 
 
-class _Verdict(Struct, frozen=True):
-    value: float
-    note: str = ""
-    differences: tuple[Difference, ...] = ()
-
-
 class _Weighing:
     def __init__(self, sides: Sides, rule: Rule) -> None:
         self._sides = sides
         self._rule = rule
         self._alike: dict[tuple[int, int], float] = {}
         identities = Identities()
-        self.outputs: list[_Returned | _Failed | NotEvaluated] = []
+        self.outputs: list[Recorded | _Failed | NotEvaluated] = []
         for call in sides.calls:
             if call.has_failed:
                 # A failed call has an error, even where an output was recorded, too.
@@ -297,9 +274,9 @@ class _Weighing:
                 self.outputs.append(_Failed(tuple(filter(None, texts))))
                 continue
             value = not_executed(call) if was_stopped(call) else recorded_result(call, "the output")
-            self.outputs.append(value if isinstance(value, NotEvaluated) else _Returned(_opened(value)))
+            self.outputs.append(value if isinstance(value, NotEvaluated) else Recorded(_opened(value)))
         # Numbers of the outputs, equal for equal ones; `None` without an output to compare.
-        self._call_keys = [identities.of(one.value) if isinstance(one, _Returned) else None for one in self.outputs]
+        self._call_keys = [identities.of(one.value) if isinstance(one, Recorded) else None for one in self.outputs]
         # A call that may repeat is several slots with one output.
         outputs = {id(slot.output): slot.output for slot in sides.slots if slot.output is not None}
         known = {key: identities.of(_opened(output.value)) for key, output in outputs.items()}
@@ -334,7 +311,7 @@ class _Weighing:
         if expected is not None and isinstance(output, _Failed):
             error = _expected_error(expected)
             return float(error is True or (error is not None and error in output.texts))
-        if expected is None or wanted is None or found is None or not isinstance(output, _Returned):
+        if expected is None or wanted is None or found is None or not isinstance(output, Recorded):
             return 0.0
         if wanted == found:
             return 1.0
@@ -345,13 +322,13 @@ class _Weighing:
             self._alike[wanted, found] = compare(self._rule, _opened(expected.value), output.value, where="").value
         return self._alike[wanted, found]
 
-    def verdict(self, pair: Pair) -> _Verdict:
+    def verdict(self, pair: Pair) -> Scored:
         """Compare the output of a pair."""
         value = self._value(pair.expected, pair.actual)
         slot, output = self._sides.slots[pair.expected], self.outputs[pair.actual]
         expected = slot.output
         if value == 1.0 or expected is None:
-            return _Verdict(value)
+            return Scored(value, "")
         name = shown(slot.name)
         where = f"{name.strip('`')}: output"
         match output:
@@ -360,16 +337,12 @@ class _Weighing:
                 difference = Difference(where=where, rule=ERROR_RULE, expected=Side(value=expected.value), actual=error)
                 is_other = _expected_error(expected) is not None
                 how = "failed in another way" if is_other else "failed and has an error instead of an output"
-                return _Verdict(value, f"{name} {how}", (difference,))
+                return Scored(value, f"{name} {how}", differences=(difference,))
             case NotEvaluated():
-                return _Verdict(value, f"the output of {name} was not recorded")
-            case _Returned():
+                return Scored(value, f"the output of {name} was not recorded")
+            case Recorded():
                 comparison = compare(self._rule, _opened(expected.value), output.value, where=where)
-                return _Verdict(value, describe(comparison.differences[0]), comparison.differences)
-
-
-class _Returned(Struct, frozen=True):
-    value: Json
+                return Scored(value, describe(comparison.differences[0]), differences=comparison.differences)
 
 
 class _Failed(Struct, frozen=True):

@@ -80,10 +80,6 @@ class DestinationHealth:
         _, since = self._refusing.get(signal, ("", self._clock()))
         self._refusing[signal] = reason, since
 
-    def taken(self, signal: Signal) -> None:
-        """A request of the signal was accepted."""
-        self._refusing.pop(signal, None)
-
     def failed(self, reason: str, cause: str = "") -> None:
         """Note a failed attempt that will be repeated; `cause` adds details, where known."""
         now_s = self._clock()
@@ -97,8 +93,9 @@ class DestinationHealth:
         extra = {"destination": self._name, "reason": reason}
         _log.warning("destination %s does not accept requests (%s); retrying", self._where, self._reason, extra=extra)
 
-    def succeeded(self) -> None:
-        """An attempt worked."""
+    def succeeded(self, signal: Signal) -> None:
+        """A request of the signal was accepted."""
+        self._refusing.pop(signal, None)
         since, self._failing_since = self._failing_since, None
         if self._warned and since is not None:
             _log.info("destination %s accepts requests again after %.0f s", self._name, self._clock() - since)
@@ -309,8 +306,7 @@ class Destination:
         verdict = await self._sent(outgoing)
         if isinstance(verdict, Delivered):
             self._settle(outgoing)
-            self.health.succeeded()
-            self.health.taken(outgoing.signal)
+            self.health.succeeded(outgoing.signal)
             lost = min(verdict.rejected, outgoing.spans)
             if outgoing.spans > lost:
                 self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))

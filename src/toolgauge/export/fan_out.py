@@ -63,11 +63,6 @@ class FanOut:
         """The same, with requests that wait for the results of their trace."""
         return self.bytes_queued + sum(each.keep.size_bytes for each in self._all() if each.keep is not None)
 
-    @property
-    def spans_queued(self) -> int:
-        """Senders' spans that wait for any destination; one that waits for two counts twice."""
-        return sum(destination.spans_waiting for destination in self._all())
-
     def forwards(self, signal: Signal) -> bool:
         """Return whether any destination takes the signal."""
         return bool(self._takers[signal])

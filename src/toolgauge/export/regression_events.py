@@ -471,11 +471,9 @@ def incident_sentence(alerts: Sequence[Alert]) -> str:
 class IncidentLines:
     """Writes a line when an incident begins and one when it ends, and between them one for each batch of streams with news."""
 
-    def __init__(self) -> None:
+    def __init__(self, active: Iterable[Regression] = ()) -> None:
+        """Begin with the regressions that an earlier process announced."""
         self._open = OpenIncidents()
-
-    def restore(self, active: Iterable[Regression]) -> None:
-        """Take regressions that an earlier process announced."""
         self._open.add(active)
 
     def add(self, regressions: Sequence[Regression]) -> Iterator[tuple[Regression, bool, str]]:

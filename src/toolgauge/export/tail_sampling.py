@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from itertools import chain
 from sys import maxsize
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from cachetools import LRUCache
 from msgspec import Struct
@@ -43,20 +43,9 @@ _REQUEST_BYTES = 512
 _UNSAMPLED = SamplingDecision(is_kept=True)
 _RANDOM_BYTES = 7
 _SAMPLED = b"ot="
+# Whether the assembler knows a trace with a run of an agent, open or closed a while ago.
+HasRun: TypeAlias = Callable[[str], bool]
 UnsampledReason: TypeAlias = Literal["full", "wait", "overload", "memory", "shutdown"]
-
-
-class Runs(Protocol):
-    """The runs of agents, as the assembler knows them."""
-
-    @property
-    def idle_ns(self) -> int:
-        """The time without spans after which a trace has ended."""
-        ...
-
-    def knows(self, trace_id: str) -> bool:
-        """Return whether the trace has a run of an agent, open or closed a while ago."""
-        ...
 
 
 class _Waiting(Struct):
@@ -246,14 +235,14 @@ class Keep:
         shared = _randomness_of(conversation)
         return SamplingDecision(shared >= threshold, threshold, shared)
 
-    def tick(self, now_ns: int, runs: Runs) -> None:
-        """Decide on traces without an agent, and on traces that have waited too long; send the kept ones."""
+    def tick(self, now_ns: int, idle_ns: int, has_run: HasRun) -> None:
+        """Decide on traces without an agent, quiet for `idle_ns`, and on traces that have waited too long; send the kept ones."""
         while self._rooted:
             trace_id, heard_ns = next(iter(self._rooted.items()))
-            if now_ns - heard_ns < runs.idle_ns:
+            if now_ns - heard_ns < idle_ns:
                 break
             del self._rooted[trace_id]
-            if not runs.knows(trace_id):
+            if not has_run(trace_id):
                 self._finish_without_agent(trace_id)
         while self._waiting:
             trace_id, waiting = next(iter(self._waiting.items()))
@@ -261,7 +250,7 @@ class Keep:
                 break
             if waiting.decision is not None:
                 self._finish(trace_id, waiting.decision)
-            elif runs.knows(trace_id):
+            elif has_run(trace_id):
                 self._go_unsampled(trace_id, "wait")
             else:
                 self._finish_without_agent(trace_id)
@@ -369,11 +358,11 @@ class Keepers:
             for keep in self._each():
                 keep.decide(scorecard, held)
 
-    def tick(self, now_ns: int, runs: Runs) -> None:
+    def tick(self, now_ns: int, idle_ns: int, has_run: HasRun) -> None:
         """Decide on traces that have waited long enough."""
         with self._lock:
             for keep in self._each():
-                keep.tick(now_ns, runs)
+                keep.tick(now_ns, idle_ns, has_run)
 
     def release(self, reason: UnsampledReason) -> None:
         """Let all waiting traces leave unsampled."""

@@ -180,7 +180,7 @@ class JudgeModel:
 
 _ENTRY_BYTES = 64
 _CALL_BYTES = 1024
-# Values beyond these count as heavy as the average of them: weighing runs on the event loop.
+# Values beyond these count as heavy as their average: weighing runs on the event loop.
 _MAX_ENTRIES = 5000
 _FULL = NotEvaluated(reason="overload", explanation="the queue of the judges was full")
 _ENDED = NotEvaluated(reason="incomplete", explanation="judging was ended before it was done")

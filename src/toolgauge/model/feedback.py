@@ -1,5 +1,7 @@
 """External verdicts on agent runs: from users (thumbs), from staff (tickets), or from another evaluation."""
 
+import re
+from math import isfinite
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -19,33 +21,78 @@ MAX_REASON = 200
 OWN_IDENTIFIER = "toolgauge:"
 
 
+_PASSED = frozenset(
+    [
+        *("1", "accepted", "correct", "good", "like", "ok", "pass", "passed", "positive", "success"),
+        *("successful", "thumb_up", "thumbs_up", "true", "up", "yes"),
+    ]
+)
+_FAILED = frozenset(
+    [
+        *("-1", "0", "bad", "dislike", "down", "fail", "failed", "failure", "false", "incorrect", "negative"),
+        *("no", "rejected", "thumb_down", "thumbs_down", "wrong"),
+    ]
+)
+_SIGNS = {"\N{THUMBS UP SIGN}": True, "\N{THUMBS DOWN SIGN}": False}
+# For messages: the words that need no explanation.
+PLAIN_VERDICTS = (
+    "`passed` or `failed`, `pass` or `fail`, `true` or `false`, `1` or `0`, `good` or `bad`, `up` or `down`"
+)
+_MAX_LENGTH = 32
+# Between words; the sign of a number does not separate.
+_SEPARATORS = re.compile(r"(?<=[a-z])[ _-]+")
+
+
+def verdict_of(value: str | float, pass_at: float | None = None) -> bool | None:
+    """Return whether a run passed, `None` for no verdict. Without `pass_at` only 1 passes, and only 0 and -1 fail."""
+    if isinstance(value, str) and len(value) > _MAX_LENGTH:
+        return None
+    if pass_at is not None and (number := _number(value)) is not None:
+        return number >= pass_at
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        return {1.0: True, 0.0: False, -1.0: False}.get(float(value))
+    word = _SEPARATORS.sub("_", value.strip().lower())
+    if word in _PASSED:
+        return True
+    if word in _FAILED:
+        return False
+    number = _number(value)
+    return _SIGNS.get(word) if number is None else verdict_of(number)
+
+
+def _number(value: str | float) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
+
+
 class Feedback(Struct, frozen=True, kw_only=True, gc=False):
-    """One verdict on a trace, or on a conversation; `passed` is `None` where its value means neither passed nor failed.
+    """One verdict on a trace; without one, it is on a conversation.
 
     `source` is where a person gave it to a toolgauge, empty for other verdicts.
     """
 
     name: str
-    passed: bool | None
+    label: str | bool | None = None
     # Its number, on a scale of its own.
     value: float | None = None
     trace_id: str | None = None
     conversation_id: str | None = None
-    explanation: str = ""
-    source: str = ""
-
-
-class PersonVerdict(Struct, frozen=True, kw_only=True):
-    """A verdict of a person on a run. Without a trace it is about a conversation."""
-
-    name: str
-    label: str | bool | None = None
-    value: float | None = None
-    trace_id: str | None = None
-    conversation_id: str | None = None
-    # Where a person gave it to a toolgauge, and why; empty for verdicts of backends.
-    source: str = ""
     reason: str = ""
+    source: str = ""
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the run passed; `None` where the verdict means neither."""
+        # Labels are what people decided, values may be of any scale.
+        passed = None if self.label is None else verdict_of(self.label)
+        return verdict_of(self.value) if passed is None and self.value is not None else passed
 
 
 class FeedbackSink(Protocol):

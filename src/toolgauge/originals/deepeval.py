@@ -15,7 +15,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.align import Item, align
 from toolgauge.score.equality import PythonEquality
-from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, AsksOnce, Writer, question, unusable
+from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, UNUSABLE, AsksOnce, Writer, question
 from toolgauge.score.plain_calls import Looked, PlainCall, PlainCalls, PlainComparison
 from toolgauge.score.prompts import user_input
 
@@ -198,7 +198,7 @@ class ArgumentCorrectness(AsksOnce, BaseModel):
         """Score the share of `yes` among any number of verdicts."""
         verdicts = verdict.get("verdicts")
         if not isinstance(verdicts, list):
-            return unusable()
+            return UNUSABLE
         answers = [one.get("verdict") for one in verdicts if isinstance(one, dict)]
         score = answers.count("yes") / len(answers) if answers else 1.0
         # Wart of the original: verdicts that are missing count for nothing.

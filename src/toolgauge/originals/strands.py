@@ -19,7 +19,7 @@ from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Out
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
-from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Lines, Writer, question, question_about_call, unusable
+from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, UNUSABLE, Lines, Writer, question, question_about_call
 from toolgauge.score.plain_calls import Looked, OneOutcome, PlainCalls, PlainComparison
 from toolgauge.score.prompts import (
     JudgeView,
@@ -148,7 +148,7 @@ class _Judge(BaseModel):
         scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
         broken = [outcome for outcome in outcomes if not isinstance(outcome, Scored)]
         if broken or not scored:
-            return broken[0] if broken else unusable()
+            return broken[0] if broken else UNUSABLE
         score = sum(outcome.parts["peer_score"] for outcome in scored) / len(scored)
         passed = all(outcome.parts["test_pass"] for outcome in scored)
         return Scored(
@@ -193,7 +193,7 @@ class _LabelJudge(_Judge):
         """Return the score of the label."""
         label, reasoning = verdict.get("score"), verdict.get("reasoning")
         if not isinstance(label, str) or label not in self.labels or not isinstance(reasoning, str):
-            return unusable()
+            return UNUSABLE
         score = self.labels[label]
         return _output(score, passed=score >= _GOOD_ENOUGH, label=label, reason=reasoning)
 
@@ -298,9 +298,9 @@ class TrajectoryJudge(_Judge):
         """Turn the verdict into a score."""
         score, passed = verdict.get("score"), verdict.get("test_pass")
         if not isinstance(score, int | float) or isinstance(score, bool) or not isinstance(passed, bool):
-            return unusable()
+            return UNUSABLE
         if not abs(score) <= sys.float_info.max:  # NaN, an infinity, or an integer that no figure can hold
-            return unusable()
+            return UNUSABLE
         return _output(float(score), passed=passed, label=verdict.get("label"), reason=verdict.get("reason"))
 
 

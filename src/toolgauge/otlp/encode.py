@@ -17,7 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.feedback import EVALUATION_EVENT, EXPLANATION, OWN_IDENTIFIER, SOURCE, PersonVerdict
+from toolgauge.model.feedback import EVALUATION_EVENT, EXPLANATION, OWN_IDENTIFIER, SOURCE, Feedback
 from toolgauge.otlp.bounds import parse, varint
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.marks import LONG, has_feedback_mark, span_marks
@@ -141,7 +141,7 @@ def raw_id(hex_id: str, size: int) -> bytes:
     return raw if len(raw) == size else b""
 
 
-def verdict_events(verdicts: Collection[PersonVerdict], now_ns: int) -> bytes:
+def verdict_events(verdicts: Collection[Feedback], now_ns: int) -> bytes:
     """Write verdicts as a request of log records."""
     request = ExportLogsServiceRequest()
     group = request.resource_logs.add().scope_logs.add(scope=InstrumentationScope(name=_PEOPLE))

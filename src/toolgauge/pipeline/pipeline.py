@@ -276,7 +276,7 @@ class Pipeline:
             return self._close_due(now_ns)
         finally:
             # A fault below must not keep trajectories from being closed.
-            self.keepers.tick(now_ns, self.assembler)
+            self.keepers.tick(now_ns, self.assembler.settings.idle_timeout, self.assembler.knows)
             self._count_broken_values()
             self._parts.feedback.tick(now_ns)
             if self._parts.watcher is not None:

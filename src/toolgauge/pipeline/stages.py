@@ -86,21 +86,22 @@ class ScorecardSink(Protocol):
 
 
 class ObservedSink:
-    """A sink of scorecards that shows each to all of `observe`, too."""
+    """A sink of scorecards that shows each to all of `observe`, too; without a sink behind it, nothing is sent on."""
 
-    def __init__(self, sink: ScorecardSink, *observe: Callable[[Scorecard], None]) -> None:
+    def __init__(self, sink: ScorecardSink | None, *observe: Callable[[Scorecard], None]) -> None:
         self._sink = sink
         self._observe = observe
 
     def record(self, scorecard: Scorecard) -> None:
         """Pass the scorecard on, and show it."""
-        self._sink.record(scorecard)
+        if self._sink is not None:
+            self._sink.record(scorecard)
         for observe in self._observe:
             observe(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         """Pass the requests on."""
-        return self._sink.requests(scorecards)
+        return () if self._sink is None else self._sink.requests(scorecards)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

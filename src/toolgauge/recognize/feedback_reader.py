@@ -16,57 +16,6 @@ from toolgauge.model.records import LogRecord, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
 
-_PASSED = frozenset(
-    [
-        *("1", "accepted", "correct", "good", "like", "ok", "pass", "passed", "positive", "success"),
-        *("successful", "thumb_up", "thumbs_up", "true", "up", "yes"),
-    ]
-)
-_FAILED = frozenset(
-    [
-        *("-1", "0", "bad", "dislike", "down", "fail", "failed", "failure", "false", "incorrect", "negative"),
-        *("no", "rejected", "thumb_down", "thumbs_down", "wrong"),
-    ]
-)
-_SIGNS = {"\N{THUMBS UP SIGN}": True, "\N{THUMBS DOWN SIGN}": False}
-# For messages: the words that need no explanation.
-PLAIN_VERDICTS = (
-    "`passed` or `failed`, `pass` or `fail`, `true` or `false`, `1` or `0`, `good` or `bad`, `up` or `down`"
-)
-_MAX_LENGTH = 32
-# Between words; the sign of a number does not separate.
-_SEPARATORS = re.compile(r"(?<=[a-z])[ _-]+")
-
-
-def verdict_of(value: str | float, pass_at: float | None = None) -> bool | None:
-    """Return whether a run passed, `None` for no verdict. Without `pass_at` only 1 passes, and only 0 and -1 fail."""
-    if isinstance(value, str) and len(value) > _MAX_LENGTH:
-        return None
-    if pass_at is not None and (number := _number(value)) is not None:
-        return number >= pass_at
-    if isinstance(value, bool):
-        return value
-    if not isinstance(value, str):
-        return {1.0: True, 0.0: False, -1.0: False}.get(float(value))
-    word = _SEPARATORS.sub("_", value.strip().lower())
-    if word in _PASSED:
-        return True
-    if word in _FAILED:
-        return False
-    number = _number(value)
-    return _SIGNS.get(word) if number is None else verdict_of(number)
-
-
-def _number(value: str | float) -> float | None:
-    if isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if isfinite(number) else None
-
-
 _INLINE = re.compile(
     r"(trace\.|session\.)?(?:evaluations|annotations)\.[0-9]{1,9}\.(?:evaluation|annotation)\.(?=name\Z)"
 )
@@ -133,17 +82,16 @@ def _feedback(attributes: Mapping[str, Value], trace_id: str | None, conversatio
     label, value = attributes.get(_LABEL), attributes.get(_VALUE)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         value = None
-    # Labels are what people decided, values may be of any scale.
-    passed = verdict_of(label) if isinstance(label, str | bool) else None
-    if passed is None and value is not None:
-        passed = verdict_of(value)
+    if isinstance(label, str):
+        # A longer label means neither.
+        label = label[:_MAX_NAME]
     explanation, source = attributes.get(EXPLANATION), attributes.get(SOURCE)
     return Feedback(
         name=name[:_MAX_NAME],
-        passed=passed,
+        label=label if isinstance(label, str | bool) else None,
         value=value,
         trace_id=trace_id,
         conversation_id=conversation_id,
-        explanation=explanation[:MAX_REASON] if isinstance(explanation, str) else "",
+        reason=explanation[:MAX_REASON] if isinstance(explanation, str) else "",
         source=source[:_MAX_NAME] if isinstance(source, str) else "",
     )

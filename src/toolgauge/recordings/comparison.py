@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.regressions import Cause, Stream
@@ -208,14 +208,9 @@ class Filters:
             known = {getattr(stream, name) or "" for stream in streams}
             yield from ((name, value, known - {""}) for value in sorted(values - known - {""}))
 
-    def let_through_kind(self, service: str, criterion: str, tool: str) -> bool:
-        """Return whether a kind of failure is compared; it has no other field of a stream."""
-        named = {"service": service, "criterion": criterion, "tool": tool}
-        return all(named[name] in values for name, values in self._wanted.items() if name in named)
-
-    def let_through(self, stream: Stream) -> bool:
-        """Return whether a stream is compared."""
-        return all((getattr(stream, name) or "") in values for name, values in self._wanted.items())
+    def let_through(self, **fields: str | None) -> bool:
+        """Return whether what has these fields of a stream is compared; a kind of failure has few of them."""
+        return all((fields[name] or "") in values for name, values in self._wanted.items() if name in fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +280,7 @@ def _by_revision(
     """Return the streams of one version of a service, with their counts by revision."""
     found: defaultdict[Stream, dict[str, StreamCounts]] = defaultdict(dict)
     for stream, counts in observed.streams.get(version, {}).items():
-        if stream.service == service and filters.let_through(stream):
+        if stream.service == service and filters.let_through(**asdict(stream)):
             found[replace(stream, revision="")][stream.revision] = counts
     return found
 

@@ -349,7 +349,7 @@ class FailuresByVersion:
             for kind in sorted({*base, *new}):
                 before = base.get(kind) or replace(new[kind], runs=0, of=base_of)
                 after = new.get(kind) or replace(before, runs=0, of=new_of)
-                if filters.let_through_kind(after.service, kind.criterion, kind.tool):
+                if filters.let_through(service=after.service, criterion=kind.criterion, tool=kind.tool):
                     changes.append(
                         FailureChange(
                             direction=_direction(before, after),

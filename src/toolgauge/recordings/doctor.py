@@ -3,12 +3,13 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from glob import escape
 
 import yaml
 
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.mapped_dialect import SpanMapping
 from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, Shortfall, Shortfalls, counts_of, remedy
@@ -49,24 +50,17 @@ _NEEDED_BY: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """One producer: its records and the facts it leaves out. `failed_code_steps` failed by their own code."""
+    """One producer: its records and the facts it leaves out."""
 
     producer: Producer
     sent: ProducerCounts
     calls: int
     missing: tuple[Shortfall, ...]
-    code_steps: int = 0
-    failed_code_steps: int = 0
     # The one name of all its tools, which no model was offered; and its executed calls in traces without the request.
     shared_name: str | None = None
     lone_calls: int = 0
-    # Calls that models asked for and nothing ran, beside as many that ran unasked in the same runs.
-    doubled_calls: int = 0
     # Whether spans from which nothing was read may hold calls: their traces show no call, message or run.
     may_hold_calls: bool = False
-    # Results that read like errors that no span records, by whether their calls count as failed; and how the other texts begin.
-    reported_errors: Mapping[str, int] = field(default_factory=dict[str, int])
-    error_beginnings: Sequence[str] = ()
 
     @property
     def has_problems(self) -> bool:
@@ -85,17 +79,8 @@ class Doctor:
         self.split = 0
         # Runs below a span that failed and never ended.
         self.without_parent = 0
-        self._code_steps: Counter[Producer] = Counter()
-        self._failed_code_steps: Counter[Producer] = Counter()
-        self._names = defaultdict[Producer, Counter[str]](Counter)
         # The names of tools on offer, by service.
         self._offered = defaultdict[str, set[str]](set)
-        # Executed calls alone in their traces, and calls in traces without a run of a model or an agent.
-        self._lone: Counter[Producer] = Counter()
-        self._without_run: Counter[Producer] = Counter()
-        self._doubled: Counter[Producer] = Counter()
-        self._reported_errors = defaultdict[Producer, Counter[str]](Counter)
-        self._error_beginnings = defaultdict[Producer, Counter[str]](Counter)
         # The producers in traces that show a call, a message or a run.
         self._shown: set[Producer] = set()
 
@@ -108,35 +93,39 @@ class Doctor:
         self._tally.unread_tools.add(trajectory)
         trace = counts_of(trajectory)
         self._shortfalls.add(trajectory, trace)
-        self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
+
+        def sent_by(span: SpanRef | None) -> ProducerCounts:
+            producer = trace.producer(span)
+            return (producer and self._tally.producers.get(producer)) or ProducerCounts()
+
+        for step in trajectory.code_steps:
+            sent_by(step.span).code_steps += 1
         for service in {producer.service for producer in trace.spans.values()}:
             self._offered[service].update(tool.name for tool in trajectory.tools_offered or ())
         texts = with_error_texts(trajectory)
         for call in trajectory.calls:
-            if (producer := trace.producer(call.executed_by)) is not None:
-                self._names[producer][call.name] += 1
-                self._lone[producer] += len(trace.spans) == 1
-                self._without_run[producer] += not trace.runs
-            producer = trace.producer(call.executed_by or call.span)
-            if call.order not in texts.kinds or producer is None:
-                continue
-            self._reported_errors[producer]["pass" if call.order in texts.shown else "fail"] += 1
-            if call.order in texts.shown and (beginning := error_beginning(call.result)) is not None:
-                self._error_beginnings[producer][beginning] += 1
+            ran = sent_by(call.executed_by)
+            ran.names[call.name] += 1
+            ran.lone += len(trace.spans) == 1
+            ran.without_run += not trace.runs
+            sent_by(call.span).failed_code_steps += call.kind == "code"
+            if call.order in texts.kinds:
+                sent = sent_by(call.executed_by or call.span)
+                sent.reported_errors["pass" if call.order in texts.shown else "fail"] += 1
+                if call.order in texts.shown and (beginning := error_beginning(call.result)) is not None:
+                    sent.error_beginnings[beginning] += 1
         waiting = Counter([call.run for call in trajectory.calls if call.state == "requested_only"])
         for call in trajectory.calls if waiting else ():
             is_unasked = call.kind == "tool" and call.requested_by is None and call.executed_by is not None
-            if is_unasked and waiting[call.run] > 0 and (producer := trace.producer(call.executed_by)) is not None:
+            if is_unasked and waiting[call.run] > 0 and trace.producer(call.executed_by) is not None:
                 waiting[call.run] -= 1
-                self._doubled[producer] += 1
+                sent_by(call.executed_by).doubled_calls += 1
         # Spans from which nothing was read are in no trajectory.
         unread = [one for one, sent in self._tally.producers.items() if trajectory.trace_id in sent.unread_traces]
         for producer in unread:
             self._tally.producers[producer].unread_traces.remove(trajectory.trace_id)
         if trace.runs or trajectory.calls or trajectory.messages:
             self._shown.update(trace.spans.values(), unread)
-        failed = (call.span for call in trajectory.calls if call.kind == "code")
-        self._failed_code_steps.update(filter(None, map(trace.producer, failed)))
 
     def diagnoses(self) -> Iterator[Diagnosis]:
         """Yield one diagnosis a producer, sorted."""
@@ -151,25 +140,20 @@ class Doctor:
                     )
                 )
             # The calls that no trace joins to their requests; one alone may be a request by hand.
-            lone_calls = self._lone[producer] if self._lone[producer] > 1 else 0
+            lone_calls = sent.lone if sent.lone > 1 else 0
             if producer.service in self._tally.services_with_runs:
-                lone_calls = self._without_run[producer]
+                lone_calls = sent.without_run
             # The only name of several calls where models of the service were offered tools of other names.
-            names, offered = self._names[producer], self._offered[producer.service]
+            names, offered = sent.names, self._offered[producer.service]
             is_shared = len(names) == 1 and names.total() > 1 and offered and offered.isdisjoint(names)
             yield Diagnosis(
                 producer=producer,
                 sent=sent,
                 calls=calls,
                 missing=tuple(missing),
-                code_steps=self._code_steps[producer],
-                failed_code_steps=self._failed_code_steps[producer],
                 shared_name=next(iter(names)) if is_shared else None,
                 lone_calls=lone_calls,
-                doubled_calls=self._doubled[producer],
                 may_hold_calls=bool(sent.unread) and producer not in self._shown,
-                reported_errors=self._reported_errors[producer],
-                error_beginnings=[one for one, _ in self._error_beginnings[producer].most_common(_MAX_BEGINNINGS)],
             )
 
 
@@ -203,7 +187,7 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
             for missing in diagnosis.missing
         ],
     }
-    sent, errors = diagnosis.sent, diagnosis.reported_errors
+    sent, errors = diagnosis.sent, diagnosis.sent.reported_errors
     has_passing = bool(errors.get("pass"))
     unread: Json = [
         {"name": name, "operation": operation or None, "spans": count}
@@ -215,11 +199,11 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         "shared_name": diagnosis.shared_name,
         "lone_calls": diagnosis.lone_calls or None,
         "cut_spans": sent.cut or None,
-        "doubled_calls": diagnosis.doubled_calls or None,
+        "doubled_calls": sent.doubled_calls or None,
         "told_errors": {"results": sum(errors.values()), "failures": errors.get("fail", 0)} if has_passing else None,
-        "told_errors_to_paste": _failures(diagnosis) if has_passing else None,
-        "code_steps": diagnosis.code_steps or None,
-        "failed_code_steps": diagnosis.failed_code_steps if diagnosis.code_steps else None,
+        "told_errors_to_paste": _failures(sent) if has_passing else None,
+        "code_steps": sent.code_steps or None,
+        "failed_code_steps": sent.failed_code_steps if sent.code_steps else None,
     }
     return found | {name: value for name, value in where_found.items() if value is not None}
 
@@ -232,8 +216,8 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     records = f", {sent.log_records} log records" if sent.log_records else ""
     language = f"{producer.language}; " if producer.language else ""
     yield f"  {language}dialect {dialects}: {sent.spans} spans{records}, {counted(diagnosis.calls, 'call')}"
-    if diagnosis.code_steps:
-        steps, failed = counted(diagnosis.code_steps, "step"), diagnosis.failed_code_steps
+    if sent.code_steps:
+        steps, failed = counted(sent.code_steps, "step"), sent.failed_code_steps
         yield f"  {style.doubtful('note')}: a code agent: {steps} wrote code, {failed} of them failed by their own code"
         yield "    calls inside the code show only where their tools have spans; all other calls are unknown"
         yield "    judged: each failed step, as a call of kind `code`, by `tool_success`; each call with a span, by every evaluator"
@@ -280,25 +264,27 @@ def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
         spans = counted(diagnosis.sent.cut, "span")
         yield f"  {style.doubtful('note')}: {spans} from which the SDK dropped attributes or events: offers and histories are not whole"
         yield "    do: raise `OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT` and `OTEL_SPAN_EVENT_COUNT_LIMIT` (128) where the producer runs"
-    if diagnosis.doubled_calls:
-        calls = counted(diagnosis.doubled_calls, "call")
+    if diagnosis.sent.doubled_calls:
+        calls = counted(diagnosis.sent.doubled_calls, "call")
         yield f"  {style.doubtful('note')}: {calls} that no model asked for, beside as many in the same runs that nothing ran"
         yield "    most likely the same calls: two names, other arguments and no id keep them apart, so that each counts twice"
         yield "    do: record the id of the model's call as `gen_ai.tool.call.id` on the tool's span"
-    if diagnosis.reported_errors.get("pass"):
-        results, failures = sum(diagnosis.reported_errors.values()), diagnosis.reported_errors.get("fail", 0)
+    errors = diagnosis.sent.reported_errors
+    if errors.get("pass"):
+        results, failures = sum(errors.values()), errors.get("fail", 0)
         yield f"  {style.doubtful('note')}: {counted(results, 'result')} read like errors, {failures} are counted as failures"
         yield "    do: where the others are failures too, put this line into the configuration; `toolgauge learn` proposes more"
-        yield f"    {yaml.safe_dump(_failures(diagnosis), default_flow_style=True, width=1000, sort_keys=False).strip()}"  # pyright: ignore[reportUnknownMemberType] - in newer stubs
+        yield f"    {yaml.safe_dump(_failures(diagnosis.sent), default_flow_style=True, width=1000, sort_keys=False).strip()}"  # pyright: ignore[reportUnknownMemberType] - in newer stubs
     if diagnosis.sent.mappings:
         yield f"  {style.doubtful('note')}: no dialect knows this producer; read by what its values look like, whatever their keys"
         yield "    do: check these lines and put them into the configuration, which makes the reading firm"
         yield from (f"    {line}" for line in yaml.safe_dump(_simple_dialect(diagnosis), sort_keys=False).splitlines())  # pyright: ignore[reportUnknownMemberType] - in newer stubs
 
 
-def _failures(diagnosis: Diagnosis) -> JsonObject:
+def _failures(sent: ProducerCounts) -> JsonObject:
     """Write how the error texts begin that fail nothing as a contract of all tools."""
-    match: list[Json] = [f"{escape(beginning)}*" for beginning in diagnosis.error_beginnings or ("Error: ",)]
+    beginnings = [beginning for beginning, _ in sent.error_beginnings.most_common(_MAX_BEGINNINGS)]
+    match: list[Json] = [f"{escape(beginning)}*" for beginning in beginnings or ("Error: ",)]
     return {"tools": {"*": {"fails_when": {"text": match}}}}
 
 

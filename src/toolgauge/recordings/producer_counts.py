@@ -197,6 +197,18 @@ class ProducerCounts:
     named_by_id: int = 0
     # Spans of which the producer dropped attributes or events.
     cut: int = 0
+    # Steps of code agents, and those that failed by their own code.
+    code_steps: int = 0
+    failed_code_steps: int = 0
+    # Executed calls by name, those alone in their traces, and those in traces without a run of a model or an agent.
+    names: Counter[str] = field(default_factory=Counter[str])
+    lone: int = 0
+    without_run: int = 0
+    # Calls that models asked for and nothing ran, beside as many that ran unasked in the same runs.
+    doubled_calls: int = 0
+    # Results that read like errors that no span records, by whether their calls count as failed; and how the other texts begin.
+    reported_errors: Counter[str] = field(default_factory=Counter[str])
+    error_beginnings: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, span: Span, reading: Reading) -> None:
         """Count a span, and remember its name where nothing was found on it."""

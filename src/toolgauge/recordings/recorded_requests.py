@@ -16,12 +16,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
-from toolgauge.model.delivery import Accepted, Outgoing, Signal
+from toolgauge.model.delivery import Accepted, Signal
 from toolgauge.model.errors import DecodeError, RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.otlp.otlp_json import requests_from_json
 from toolgauge.otlp.request import newest_time_ns, signal_and_body
 from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
 
 _LOG = logging.getLogger("toolgauge.offline")
 STDIN = "-"
@@ -251,44 +252,24 @@ def _sniffed(file: str, stream: io.BufferedIOBase, skip: Skip) -> Iterator[_Foun
     yield "traces", data
 
 
-class Collected:
-    """A `pipeline.ScorecardSink` that keeps scorecards until they are asked for."""
-
-    def __init__(self) -> None:
-        self._scorecards: list[Scorecard] = []
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Keep the scorecard."""
-        self._scorecards.append(scorecard)
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
-        """Send nothing on."""
-        del scorecards
-        return []
-
-    def take(self) -> list[Scorecard]:
-        """Hand over the kept scorecards, in order of closing."""
-        taken, self._scorecards = self._scorecards, []
-        return taken
-
-
-def scorecards(recording: Iterable[RecordedRequest], make: Callable[[Collected], Pipeline]) -> Iterator[Scorecard]:
+def scorecards(recording: Iterable[RecordedRequest], make: Callable[[ScorecardSink], Pipeline]) -> Iterator[Scorecard]:
     """Yield the scorecards of a recording in the order in which its trajectories close, as they would have closed live."""
-    collected = Collected()
-    pipeline = make(collected)
+    closed: list[Scorecard] = []
+    pipeline = make(ObservedSink(None, closed.append))
     now_ns = 0
     for request in recording:
         now_ns = max(now_ns, request.time_ns)
-        yield from _until(pipeline, collected, now_ns)
+        yield from _until(pipeline, closed, now_ns)
         answer = pipeline.consume(request.signal, request.body, now_ns)
         if not isinstance(answer, Accepted):
             raise RecordingError(f"a recorded request was not accepted: {answer.message}")
-    yield from _until(pipeline, collected, None)
+    yield from _until(pipeline, closed, None)
 
 
-def _until(pipeline: Pipeline, collected: Collected, now_ns: int | None) -> Iterator[Scorecard]:
+def _until(pipeline: Pipeline, closed: list[Scorecard], now_ns: int | None) -> Iterator[Scorecard]:
     while (due := pipeline.next_due_ns) is not None and (now_ns is None or due <= now_ns):
         while pipeline.tick(due):
             pass
         pipeline.flush()
-        yield from collected.take()
+        yield from closed
+        closed.clear()

@@ -172,19 +172,12 @@ class _Aligner:
             if columns:
                 pairs += self._of_kind(rows, columns, peel=peel)
         # Let equal expected calls take theirs in order, and of equal actual calls the earliest be the paired ones.
-        by_expected: dict[Hashable, Pairs] = {}
-        for row, column in sorted(pairs):
-            item = self._table.expected[row]
-            by_expected.setdefault((item.kind, item.key, item.optional), []).append((row, column))
+        column_of = dict(pairs)
         row_of: dict[int, int] = {}
-        for same in by_expected.values():
-            columns = sorted(column for _, column in same)
-            row_of.update((column, row) for (row, _), column in zip(same, columns, strict=True))
-        by_actual: dict[Hashable, list[int]] = {}
-        for column, item in enumerate(self._table.actual):
-            by_actual.setdefault((item.kind, item.key), []).append(column)
+        for rows in _classes(self._table.expected, sorted(column_of)):
+            row_of.update(zip(sorted(column_of[row] for row in rows), rows, strict=True))
         stable: Pairs = []
-        for columns in by_actual.values():
+        for columns in _classes(self._table.actual, range(len(self._table.actual))):
             stable += zip([row_of[column] for column in columns if column in row_of], columns, strict=False)
         return sorted(stable)
 
@@ -192,7 +185,10 @@ class _Aligner:
         table = self._table
         if len(rows) == len(columns) == 1:
             return [(rows[0], columns[0])] if table.of(rows[0], columns)[0] else []
-        same = _equal_keys(table, rows, columns)
+        # Equal keys, the earliest first and required before optional.
+        ordered = sorted(rows, key=lambda row: table.expected[row].optional)
+        twins = _twins([table.expected[row].key for row in ordered], [table.actual[column].key for column in columns])
+        same = [(ordered[row], columns[column]) for row, column in twins]
         # An optional call might be settled with one that a required call of another key needs.
         items = [table.expected[row] for row in rows]
         peel = peel and not (any(item.optional for item in items) and len({item.key for item in items}) > 1)
@@ -255,10 +251,7 @@ class _Aligner:
             return sorted((rows[row], columns[place]) for row, place in monotone.in_order(expected, actual, weights))
         # The longest run of equal calls that is in order; calls between two of them are paired one after the other.
         self.is_greedy = True
-        places_of: dict[Hashable, deque[int]] = {}
-        for place, key in enumerate(actual):
-            places_of.setdefault(key, deque()).append(place)
-        twins = [(row, places_of[key].popleft()) for row, key in enumerate(expected) if places_of.get(key)]
+        twins = _twins(expected, actual)
         pairs = Pairs()
         row = column = 0
         for end in [*(twins[at] for at in _longest_run([place for _, place in twins])), (len(rows), len(columns))]:
@@ -322,17 +315,12 @@ def _in_step(table: Weights) -> Pairs | None:
     return [(index, index) for index in range(len(table.expected))]
 
 
-def _equal_keys(table: Weights, rows: list[int], columns: list[int]) -> Pairs:
-    """Pair equal keys, the earliest first and required before optional."""
+def _twins(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> Pairs:
+    """Pair equal keys by their places, the earliest first."""
     places: dict[Hashable, deque[int]] = {}
-    for column in columns:
-        places.setdefault(table.actual[column].key, deque()).append(column)
-    pairs: Pairs = []
-    for row in sorted(rows, key=lambda row: (table.expected[row].optional, row)):
-        same = places.get(table.expected[row].key)
-        if same:
-            pairs.append((row, same.popleft()))
-    return pairs
+    for place, key in enumerate(actual):
+        places.setdefault(key, deque()).append(place)
+    return [(row, places[key].popleft()) for row, key in enumerate(expected) if places.get(key)]
 
 
 def _longest_run(places: Sequence[int]) -> list[int]:

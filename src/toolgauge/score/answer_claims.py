@@ -61,10 +61,16 @@ class _PhraseData(Struct):
     irregular: dict[str, str]
 
 
-class _IdeaData(Struct):
+class Idea(Struct, frozen=True):
+    """An act or object of tools, with the words that name it."""
+
     kind: _Kind
     words: str
     japanese: str
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a text has the act or object."""
+        return _spaced(self.words, self.japanese).is_in(text)
 
 
 class _ActData(Struct):
@@ -81,7 +87,7 @@ class _ActData(Struct):
     reports: str
     brought_along: str
     completed: str
-    ideas: list[_IdeaData]
+    ideas: list[Idea]
 
 
 _DATA = files("toolgauge.score")
@@ -249,38 +255,22 @@ def _without_accents(text: str) -> str:
     return "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
 
 
-class Idea(NamedTuple):
-    """An act or object of tools, with the words that name it."""
-
-    kind: _Kind
-    pattern: Pattern
-    words: str = ""
+_ACT_WORDS = "|".join(one.words for one in _ACT_DATA.ideas if one.kind != "object")
+_ASIDES = Pattern(f" {_ACT_DATA.aside}(?:{_ACT_WORDS}) ")
+_BARE = Pattern(f"{_ACT_DATA.bare}|{_ACT_DATA.bare_japanese}")
 
 
-class _Acts:
-    """The compiled acts and objects of tools, and the words around a claim about one."""
-
-    def __init__(self) -> None:
-        data = _ACT_DATA
-        self._ideas = [Idea(one.kind, _spaced(one.words, one.japanese), one.words) for one in data.ideas]
-        acts = "|".join(one.words for one in data.ideas if one.kind != "object")
-        self.asides = Pattern(f" {data.aside}(?:{acts}) ")
-        self.bare = Pattern(f"{data.bare}|{data.bare_japanese}")
-        self.success = _spaced(data.success, data.success_japanese)
-
-    def ideas_in(self, text: str) -> frozenset[Idea]:
-        return frozenset(idea for idea in self._ideas if idea.pattern.is_in(text))
-
-
-_acts = cache(_Acts)
+def _ideas_in(text: str) -> frozenset[Idea]:
+    return frozenset(idea for idea in _ACT_DATA.ideas if idea.is_in(text))
 
 
 @lru_cache(maxsize=4096)
 def act_ideas(word: str) -> frozenset[Idea]:
     """Return the acts that a word names."""
-    return frozenset(idea for idea in _acts().ideas_in(f" {word} ") if idea.kind != "object")
+    return frozenset(idea for idea in _ideas_in(f" {word} ") if idea.kind != "object")
 
 
+@cache
 def _spaced(words: str, japanese: str) -> Pattern:
     return Pattern(f" (?:{words}) |{japanese}")
 
@@ -295,18 +285,17 @@ def is_about(claim: str, name: Sequence[str], worked: Collection[str]) -> bool:
     """Return whether a claim counts for a failed tool, by the words of its name and those of the tools that worked."""
     # It names the act of the failed tool, or its object as a success; or no other tool worked and the claim is bare ("All done!").
     # "I have notified our engineers" names another act: it does not claim that `charge_card` charged the card.
-    acts = _acts()
-    if not worked and acts.bare.is_in(claim):
+    if not worked and _BARE.is_in(claim):
         return True
     # "A ticket about the charge" names a topic, and "a callback to charge the card" a purpose.
-    text = acts.asides.removed_from(claim)
-    of_tool, theirs, found = (acts.ideas_in(one) for one in (f" {'  '.join(name)} ", f" {'  '.join(worked)} ", text))
+    text = _ASIDES.removed_from(claim)
+    of_tool, theirs, found = (_ideas_in(one) for one in (f" {'  '.join(name)} ", f" {'  '.join(worked)} ", text))
     # A sentence with another act is about that one, and one whose subject is the world around the tool about the world.
     has_other_act = any(idea.kind in ("ends", "common") for idea in found - of_tool - theirs)
     if has_other_act or _world(tuple(name)).is_in(claim):
         return False
     # By convention a name without a known act begins with its act.
-    ideas = {word: acts.ideas_in(f" {word} ") for word in name}
+    ideas = {word: _ideas_in(f" {word} ") for word in name}
     has_act = any(idea.kind != "object" for idea in of_tool)
     verbs = {word for word in name if any(idea.kind in ("makes", "ends") for idea in ideas[word])}
     own_acts = (verbs if has_act else set(name[:1])).difference(worked)
@@ -318,7 +307,7 @@ def is_about(claim: str, name: Sequence[str], worked: Collection[str]) -> bool:
     acted = any(idea.kind != "object" for idea in found & of_tool)
     if any(idea.kind == "object" for idea in own) or names_any(text, objects):
         makes = has_act and all(idea.kind in ("makes", "object") for idea in of_tool)
-        return acted or (makes and acts.success.is_in(text))
+        return acted or (makes and _spaced(_ACT_DATA.success, _ACT_DATA.success_japanese).is_in(text))
     return acted and not objects and not worked
 
 
@@ -363,7 +352,7 @@ class Acts(Struct, frozen=True):
 
     def has(self, participle: str) -> bool:
         """Return whether a participle names the act."""
-        if any(idea.pattern.is_in(f" {participle} ") for idea in self.ideas):
+        if any(idea.is_in(f" {participle} ") for idea in self.ideas):
             return is_participle(participle)
         return bool(self.verb) and participle in _participles(self.verb)
 
@@ -461,7 +450,7 @@ def _can_mean(participle: str, sentence: str, tool: Acts) -> bool:
     kinds = {idea.kind for idea in tool.ideas}
     if not tool.has(participle):
         # "Your booking has been successfully completed."
-        is_act_noun = any(idea.pattern.is_in(sentence) for idea in tool.ideas)
+        is_act_noun = any(idea.is_in(sentence) for idea in tool.ideas)
         return kinds == {"makes"} and is_act_noun and participle in _COMPLETED and " successfully " in sentence
     objects = [word for word in tool.objects if word not in _TEXTS] if "common" in kinds else tool.objects
     if kinds == {"makes"} and not _is_brought_along(participle):

@@ -5,7 +5,6 @@ Each place has a rule (`rules.Scope`). Containers are walked without recursion: 
 """
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, zip_longest
@@ -15,7 +14,7 @@ from msgspec import Struct
 
 from toolgauge.model.json import Json, Key, canonical, kind
 from toolgauge.model.outcomes import Difference, Side
-from toolgauge.score.equality import agreement, same
+from toolgauge.score.equality import JUST_BELOW_ONE, agreement, same
 from toolgauge.score.rules import (
     ABSENT,
     Absent,
@@ -45,7 +44,6 @@ _WORK_PER_STEP = 4
 # Named once: `isinstance` with a union would build that union each time.
 _CONTAINERS = (list, dict)
 _NOT_OF_LEAVES = (Ignore, Present, Regex, OneOf)
-_JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -169,7 +167,7 @@ class _Tally(Struct):
         value = 1.0
         if self.differences:
             # Rounding may not hide a difference.
-            value = min(self.sum / self.graded, _JUST_BELOW_ONE) if self.graded and not self.is_refused else 0.0
+            value = min(self.sum / self.graded, JUST_BELOW_ONE) if self.graded and not self.is_refused else 0.0
         return Comparison(value=value, differences=tuple(self.differences), leaves=max(self.leaves, 1), work=self.work)
 
 

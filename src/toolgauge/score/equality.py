@@ -18,12 +18,10 @@ from toolgauge.score.rules import ZONE, Casefold, Contains, DateTime, LeafRule, 
 
 _MAX_LENGTH = 64
 _SECONDS_PER_DAY = 86_400
-_DATE = r"(?P<year>\d{4})(?:-(?P<month>\d\d)-(?P<day>\d\d)|(?P<packed>\d{4}))"
-_FRACTION = r"(?:[.,](?P<fraction>\d+))?"
-_TIME = r"(?P<hour>\d\d)(?::(?P<minute>\d\d)(?::(?P<second>\d\d)" + _FRACTION + r")?"
-_PACKED_TIME = r"|(?P<packed_minute>\d\d)(?:(?P<packed_second>\d\d)(?:[.,](?P<packed_fraction>\d+))?)?)"
-_MOMENT = re.compile(f"{_DATE}(?:[Tt ]{_TIME}{_PACKED_TIME}{ZONE}?)?", re.ASCII)
-_TIME_OF_DAY = re.compile(f"{_TIME})", re.ASCII)
+_DATE = r"(?P<year>\d{4})(?P<dash>-?)(?P<month>\d\d)(?P=dash)(?P<day>\d\d)"
+_TIME = r"(?P<hour>\d\d)(?P<colon>:?)(?P<minute>\d\d)(?:(?P=colon)(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?"
+_MOMENT = re.compile(f"{_DATE}(?:[Tt ]{_TIME}{ZONE}?)?", re.ASCII)
+_TIME_OF_DAY = re.compile(_TIME, re.ASCII)
 
 
 # Moments without a zone are equal where their clocks show the same; one with and one without never are.
@@ -42,27 +40,26 @@ def moment(text: str, *, zone: int | None = None) -> Moment | None:
     """Read a date or a time, else return `None`; `zone` (seconds from universal time) is that of clocks without one."""
     if len(text) > _MAX_LENGTH:
         return None
-    alone = _TIME_OF_DAY.fullmatch(text)
-    if alone is not None:
-        second = _second(alone["hour"], alone["minute"], alone["second"] or "0", alone["fraction"] or "")
-        fraction = (alone["fraction"] or "").rstrip("0")
-        return None if second is None else Moment(day=None, second=second, fraction=fraction)
-    match = _MOMENT.fullmatch(text)
-    if match is None:
+    clock = _TIME_OF_DAY.fullmatch(text)
+    match = _MOMENT.fullmatch(text) if clock is None else clock
+    if match is None or (clock is not None and not clock["colon"]):
         return None
-    packed = match["packed"] or ""
-    try:
-        month, number = int(match["month"] or packed[:2]), int(match["day"] or packed[2:])
-        day = date(int(match["year"]), month, number).toordinal()
-    except ValueError:
+    day = None
+    if clock is None:
+        try:
+            day = date(int(match["year"]), int(match["month"]), int(match["day"])).toordinal()
+        except ValueError:
+            return None
+        if match["hour"] is None:
+            return Moment(day=day, second=None)
+    hours, minutes, seconds = int(match["hour"]), int(match["minute"]), int(match["second"] or "0")
+    fraction = (match["fraction"] or "").rstrip("0")
+    is_midnight = hours == 24 and not (minutes or seconds or fraction)
+    if not is_midnight and not (hours < 24 and minutes < 60 and seconds < 60):
         return None
-    if match["hour"] is None:
-        return Moment(day=day, second=None)
-    minute, second = match["minute"] or match["packed_minute"], match["second"] or match["packed_second"]
-    fraction = (match["fraction"] or match["packed_fraction"] or "").rstrip("0")
-    in_day = _second(match["hour"], minute, second or "0", fraction)
-    if in_day is None:
-        return None
+    in_day = hours * 3600 + minutes * 60 + seconds
+    if day is None:
+        return Moment(day=None, second=in_day, fraction=fraction)
     away = zone if match["zone"] is None else offset(match["zone"])
     if away is None and match["zone"] is not None:
         return None
@@ -70,19 +67,12 @@ def moment(text: str, *, zone: int | None = None) -> Moment | None:
     return Moment(day=day + days, second=in_day, fraction=fraction, has_zone=away is not None)
 
 
-def _second(hour: str, minute: str, second: str, fraction: str) -> int | None:
-    hours, minutes, seconds = int(hour), int(minute), int(second)
-    if hours == 24:
-        return None if minutes or seconds or fraction.strip("0") else _SECONDS_PER_DAY
-    return hours * 3600 + minutes * 60 + seconds if hours < 24 and minutes < 60 and seconds < 60 else None
-
-
 # Beyond this many cells the edit distance takes milliseconds, and the cheaper bound below is used.
 _MAX_EDIT_CELLS = 50_000_000
 _EDIT_CELLS_PER_UNIT = 20_000
 # Folding texts beyond this length that are not plain ASCII would keep others waiting.
 _MAX_FOLDED = 50_000
-_JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
+JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def same(first: Json, second: Json) -> bool:
@@ -103,7 +93,7 @@ def agreement(rule: LeafRule, expected: Leaf, actual: Leaf) -> tuple[float, int]
     else:
         return 0.0, 0
     # Rounding may not hide a difference.
-    return (min(value, _JUST_BELOW_ONE) if isinstance(rule, Similarity) else value), units
+    return (min(value, JUST_BELOW_ONE) if isinstance(rule, Similarity) else value), units
 
 
 def _number_agreement(rule: LeafRule, expected: float, actual: float) -> float:
@@ -147,8 +137,9 @@ def _text_agreement(rule: LeafRule, expected: str, actual: str) -> tuple[float, 
                 similarity = on_demand.rapidfuzz.distance.Levenshtein.normalized_similarity(expected, actual)
                 return similarity, cells // _EDIT_CELLS_PER_UNIT
             # A lower bound that takes linear time: no edit is needed where the texts begin and end alike.
-            start = _shared(expected, actual)
-            end = min(_shared(expected[::-1], actual[::-1]), min(len(expected), len(actual)) - start)
+            of = on_demand.rapidfuzz.distance
+            start, end = of.Prefix.similarity(expected, actual), of.Postfix.similarity(expected, actual)
+            end = min(end, len(expected) - start, len(actual) - start)
             return (start + end) / max(len(expected), len(actual)), (len(expected) + len(actual)) // 1000
         case _:
             return 0.0, 0
@@ -161,18 +152,6 @@ def fold_key(text: str) -> str:
     return (
         text if len(text) > _MAX_FOLDED else unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
     )
-
-
-def _shared(first: str, second: str) -> int:
-    """Count the characters both texts begin with, by halving: slices compare far faster than characters."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[low:middle] == second[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _is_number(value: Json) -> TypeGuard[int | float]:

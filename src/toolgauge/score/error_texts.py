@@ -257,8 +257,6 @@ def opened(value: Json) -> Json:
 
 
 def _has_exit_code(value: JsonObject) -> bool:
-    if _EXIT_CODES.isdisjoint(value):
-        return False
     codes = [code for name in _EXIT_CODES.intersection(value) if type(code := value[name]) is int and code]
     if not codes or codes != [1]:
         return bool(codes)

@@ -93,12 +93,7 @@ class Writer:
     budget: int
     lines: Lines = field(default_factory=Lines)
     notes: list[str] = field(default_factory=list[str])
-    _cut_values: int = 0
-
-    @property
-    def all_notes(self) -> tuple[str, ...]:
-        """The omitted parts, in words."""
-        return (*self.notes, *((f"long values cut: {self._cut_values}",) if self._cut_values else ()))
+    cut_values: int = 0
 
     def history(self, view: JudgeView) -> str:
         """Quote the conversation before the target, the newest lines as far as the budget goes."""
@@ -185,12 +180,12 @@ class Writer:
             if call.error is not None:
                 fields = (*fields, ("error", call.error.message or call.error.kind))
             known = self.lines[call.order] = line(fields, max(1, self.budget // _SHARE_OF_ONE_VALUE))
-        self._cut_values += known[1]
+        self.cut_values += known[1]
         return known[0]
 
     def _line(self, fields: Sequence[tuple[str, Json]], limit: int | None = None) -> str:
         text, was_cut = line(fields, limit or max(1, self.budget // _SHARE_OF_ONE_VALUE))
-        self._cut_values += was_cut
+        self.cut_values += was_cut
         return text
 
 
@@ -209,6 +204,8 @@ def _asked(call: ToolCall) -> tuple[tuple[str, Json], ...]:
     return (("call", call.name), ("arguments", shown_content(call.arguments)))
 
 
+# The outcome of a verdict without meaning: a last resort, as its form has been checked.
+UNUSABLE = Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")
 # What a judge writes is not bounded by anybody else.
 _MAX_REASONING = 4000
 _NO_WORDS = NotEvaluated(reason="no_content", explanation="what the user said was not recorded")
@@ -286,7 +283,7 @@ def question(prompt: Prompt, sections: Sequence[str], writer: Writer, *, instruc
         prompt="\n\n".join(sections),
         form_name=prompt.form_name,
         form=prompt.form,
-        notes=writer.all_notes,
+        notes=(*writer.notes, *((f"long values cut: {writer.cut_values}",) if writer.cut_values else ())),
     )
 
 
@@ -303,7 +300,7 @@ def labelled(verdict: JsonObject, value_of: Callable[[str], float | None]) -> Ou
     label = verdict.get("score")
     value = value_of(label) if isinstance(label, str) else None
     if value is None:
-        return unusable()
+        return UNUSABLE
     return Scored(
         value=value, explanation=f"the judge says {label}", differences=(judged(verdict.get("reasoning"), label=label),)
     )
@@ -313,7 +310,7 @@ def fraction(verdict: JsonObject) -> Outcome:
     """Make an outcome of a number from 0 to 1 and its reasoning."""
     score = verdict.get("score")
     if not isinstance(score, int | float) or isinstance(score, bool) or not 0 <= score <= 1:
-        return unusable()
+        return UNUSABLE
     return Scored(
         value=float(score),
         explanation=f"the judge scores {score:.3g} by the rubric",
@@ -325,8 +322,3 @@ def judged(reasoning: Json, **more: Json) -> Difference:
     """Keep what a judge wrote where values are kept: it quotes them."""
     text = reasoning[:_MAX_REASONING] if isinstance(reasoning, str) else None
     return Difference(where="verdict", rule=JUDGE_RULE, actual=Side(value={**more, "reasoning": text}))
-
-
-def unusable() -> Errored:
-    """Return the outcome of a verdict without meaning: a last resort, as its form has been checked."""
-    return Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")

@@ -4,7 +4,7 @@ Spans of calls come in; notices leave. Nothing is scored: counts for each open t
 `while_open`. Each instrumentation of a run is counted on its own, so that doubled spans do not double a count.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -23,15 +23,6 @@ from toolgauge.score.recorded_values import Contents, lasting, result_value
 _MAX_RUNS, _MAX_CALLS = 5_000, 500
 # So much of a text is compared.
 _MAX_RESULT = 20_000
-
-
-class _Rule(Struct, frozen=True):
-    """A criterion that applies to all runs of services and agents with fitting names."""
-
-    criterion: Criterion
-    while_open: Callable[[OpenCall], str | None]
-    service: Globs | None
-    agent: Globs | None
 
 
 class _Same(Struct):
@@ -68,11 +59,11 @@ class OpenRuns:
 
     def __init__(self, criteria: Sequence[Criterion], kinds: ToolKinds) -> None:
         self._kinds = kinds
-        self._rules: list[_Rule] = []
-        for criterion in filter(looks_at_open_runs, criteria):
-            evaluator, when = cast("LooksAtOpenRuns", criterion.evaluator), criterion.when
-            service, agent = (None if glob is None else Globs([glob]) for glob in (when.service, when.agent))
-            self._rules.append(_Rule(criterion, evaluator.while_open, service, agent))
+        # Criteria, and the globs for services and agents whose runs they are for; `None` is for all.
+        self._rules: list[tuple[Criterion, Sequence[Globs | None]]] = []
+        for one in filter(looks_at_open_runs, criteria):
+            globs = [None if glob is None else Globs([glob]) for glob in (one.when.service, one.when.agent)]
+            self._rules.append((one, globs))
         self._runs: dict[str, dict[str, _Run]] = {}
         # Criteria that were announced, by trace.
         self._announced: dict[str, set[str]] = {}
@@ -146,14 +137,13 @@ class OpenRuns:
         )
 
     def _notices(self, reading: Reading, seen: CallExecuted, call: OpenCall, now_ns: int) -> Iterator[Notice]:
-        for rule in self._rules:
-            criterion, announced = rule.criterion, self._announced.get(reading.ref.trace_id, ())
-            pairs = ((rule.service, reading.service), (rule.agent, seen.agent))
-            if criterion.name in announced or not all(
-                globs is None or (name is not None and globs.match(name)) for globs, name in pairs
+        for criterion, globs in self._rules:
+            pairs = zip(globs, (reading.service, seen.agent), strict=True)
+            if criterion.name in self._announced.get(reading.ref.trace_id, ()) or not all(
+                glob is None or (name is not None and glob.match(name)) for glob, name in pairs
             ):
                 continue
-            explanation = rule.while_open(call)
+            explanation = cast("LooksAtOpenRuns", criterion.evaluator).while_open(call)
             if explanation is not None:
                 self._announced.setdefault(reading.ref.trace_id, set()).add(criterion.name)
                 yield Notice(

@@ -5,7 +5,7 @@ of its own only the executions that had ended when it started, as in strands-age
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Final, Literal, TypeAlias, cast
@@ -130,14 +130,21 @@ def exchanges_by_trace(trajectory: Trajectory) -> tuple[Exchange, ...]:
     """Take each trace for one exchange, as the original does."""
     if not trajectory.runs:
         return exchanges_by_message(trajectory)
-    calls: dict[str, list[ToolCall]] = {}
-    runs: dict[str, list[Run]] = {}
-    for call in trajectory.calls:
-        calls.setdefault(call.span.trace_id, []).append(call)
+    traces = list(dict.fromkeys(run.span.trace_id for run in trajectory.runs))
+    with_runs, place = frozenset(traces), 0
+    # Traces without runs stand between the others as their calls do.
+    for trace in dict.fromkeys(call.span.trace_id for call in trajectory.calls):
+        if trace not in with_runs:
+            traces.insert(place, trace)
+            place += 1
+        elif trace in traces[place:]:
+            place = traces.index(trace, place) + 1
+    parts = {trace: (list[Run](), list[ToolCall]()) for trace in traces}
     for run in trajectory.runs:
-        runs.setdefault(run.span.trace_id, []).append(run)
-    traces = _merged(tuple(runs), tuple(calls))
-    return _carried((tuple(runs.get(trace, ())), tuple(calls.get(trace, ()))) for trace in traces)
+        parts[run.span.trace_id][0].append(run)
+    for call in trajectory.calls:
+        parts[call.span.trace_id][1].append(call)
+    return _carried(parts.values())
 
 
 def exchanges_by_run(trajectory: Trajectory) -> tuple[Exchange, ...]:
@@ -146,16 +153,14 @@ def exchanges_by_run(trajectory: Trajectory) -> tuple[Exchange, ...]:
     talking = set(outermost.values())
     if len(talking) <= len({run.span.trace_id for run in trajectory.runs}):
         return exchanges_by_trace(trajectory)
-    calls: dict[SpanRef, list[ToolCall]] = {top: [] for top in outermost.values()}
-    first = {top.trace_id: top for top in reversed(calls)}
+    parts = {top: (list[Run](), list[ToolCall]()) for top in outermost.values()}
+    first = {top.trace_id: top for top in reversed(parts)}
     for call in trajectory.calls:
         top = outermost.get(call.run) if call.run is not None else None
-        top = top or first.get(call.span.trace_id) or next(iter(calls))
-        calls[top].append(call)
-    runs: dict[SpanRef, list[Run]] = {}
+        parts[top or first.get(call.span.trace_id) or next(iter(parts))][1].append(call)
     for run in trajectory.runs:
-        runs.setdefault(outermost[run.span], []).append(run)
-    return _carried((tuple(runs[top]), tuple(made)) for top, made in calls.items())
+        parts[outermost[run.span]][0].append(run)
+    return _carried(parts.values())
 
 
 def exchanges_by_message(trajectory: Trajectory) -> tuple[Exchange, ...]:
@@ -240,7 +245,7 @@ def user_input(trajectory: Trajectory) -> str:
     return "\n\n".join(exchange.prompt for exchange in exchanges_by_run(trajectory) if exchange.prompt)
 
 
-def _carried(parts: Iterable[tuple[tuple[Run, ...], tuple[ToolCall, ...]]]) -> tuple[Exchange, ...]:
+def _carried(parts: Iterable[tuple[list[Run], list[ToolCall]]]) -> tuple[Exchange, ...]:
     exchanges: list[Exchange] = []
     tools: tuple[ToolDefinition, ...] = ()
     for runs, calls in parts:
@@ -253,9 +258,9 @@ def _carried(parts: Iterable[tuple[tuple[Run, ...], tuple[ToolCall, ...]]]) -> t
             Exchange(
                 prompt=(root.prompt if root is not None else None) or "",
                 response=(root.response if root is not None else None) or "",
-                calls=calls,
+                calls=tuple(calls),
                 root=root,
-                runs=runs,
+                runs=tuple(runs),
                 tools=tools,
             )
         )
@@ -275,20 +280,6 @@ def _outermost(runs: Sequence[Run]) -> dict[SpanRef, SpanRef]:
         top = found.get(at, at)
         found.update(dict.fromkeys(path, top))
     return found
-
-
-def _merged(first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
-    """Yield both rows as one, each in its order as far as they agree."""
-    waiting = list(reversed(first))
-    known = set(first)
-    done: set[str] = set()
-    for trace in second:
-        while trace in known and trace not in done:
-            done.add(waiting[-1])
-            yield waiting.pop()
-        if trace not in known:
-            yield trace
-    yield from reversed(waiting)
 
 
 def _newest(messages: Sequence[Message], role: str) -> str:

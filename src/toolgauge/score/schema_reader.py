@@ -101,8 +101,6 @@ class SchemaReader:
         node: Json = self.root
         place = "#"
         for step in reference.split("/")[1:]:
-            if isinstance(node, dict) and id(node) in self._optional:
-                node, place = node["then"], f"{place}/then"
             name = unquote(step).replace("~1", "/").replace("~0", "~")
             if isinstance(node, dict):
                 node = node.get(name)
@@ -111,8 +109,8 @@ class SchemaReader:
             else:
                 node = None
             place = f"{place}/{step}"
-        if isinstance(node, dict) and id(node) in self._optional:
-            node, place = node["then"], f"{place}/then"
+            if isinstance(node, dict) and id(node) in self._optional:
+                node, place = node["then"], f"{place}/then"
         if not isinstance(node, dict) or id(node) not in self._schemas:
             raise SchemaError("it refers to something that it does not hold")
         holder["$ref"] = place
@@ -160,13 +158,6 @@ class SchemaReader:
         return None
 
 
-def _reference(_reader: SchemaReader, written: Json, where: str) -> Json:
-    # Only references into the schema itself: one that leads out of it is never followed.
-    if not isinstance(written, str) or (written != "#" and not written.startswith("#/")):
-        raise SchemaError(f"{where} leads out of the schema")
-    return written
-
-
 def _types(_reader: SchemaReader, written: Json, where: str) -> Json:
     # Gemini writes them in capitals.
     names = [
@@ -179,16 +170,10 @@ def _types(_reader: SchemaReader, written: Json, where: str) -> Json:
     return names[0] if len(names) == 1 else [*dict.fromkeys(names)]
 
 
-def _enum(_reader: SchemaReader, written: Json, where: str) -> Json:
-    if not isinstance(written, list | None):
-        raise SchemaError(f"{where} is no list")
-    return written or None
-
-
 def _kept(is_right: Callable[[Json], bool], words: str) -> _Read:
     def read(_reader: SchemaReader, written: Json, where: str) -> Json:
         if not is_right(written):
-            raise SchemaError(f"{where} is {words}")
+            raise SchemaError(f"{where} {words}")
         return written
 
     return read
@@ -198,8 +183,10 @@ def _is_above(number: Json, least: float) -> bool:
     return isinstance(number, int | float) and not isinstance(number, bool) and least < number < float("inf")
 
 
-_LIMIT = _kept(lambda written: isinstance(written, int | float), "no number")
-_COUNT = _kept(lambda written: _is_above(written, 0) or (written == 0 and written is not False), "no count")
+# One that leads out of the schema is never followed.
+_REFERENCE = _kept(lambda written: isinstance(written, str) and f"{written}/"[:2] == "#/", "leads out of the schema")
+_LIMIT = _kept(lambda written: isinstance(written, int | float), "is no number")
+_COUNT = _kept(lambda written: _is_above(written, 0) or (written == 0 and written is not False), "is no count")
 
 
 def _names(_reader: SchemaReader, written: Json, where: str) -> Json:
@@ -227,17 +214,17 @@ _KEYWORDS: Mapping[str, _Read] = {
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _LIMIT),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"), _COUNT),
     **dict.fromkeys(("minProperties", "maxProperties"), _COUNT),
-    "$ref": _reference,
+    "$ref": _REFERENCE,
     "patternProperties": SchemaReader.by_pattern,
     "items": SchemaReader.items,
     "pattern": SchemaReader.pattern,
     "type": _types,
-    "enum": _enum,
+    "enum": _kept(lambda written: isinstance(written, list | None), "is no list"),
     "const": lambda _reader, written, _where: written,
     "required": _names,
     "dependentRequired": _names_by_name,
-    "multipleOf": _kept(lambda written: _is_above(written, 0), "no number above 0"),
-    "uniqueItems": _kept(lambda written: isinstance(written, bool), "neither true nor false"),
+    "multipleOf": _kept(lambda written: _is_above(written, 0), "is no number above 0"),
+    "uniqueItems": _kept(lambda written: isinstance(written, bool), "is neither true nor false"),
 }
 
 
@@ -259,7 +246,9 @@ def _modernize(schema: JsonObject, written: JsonObject) -> None:
     if is_nullable and types is not None:
         names: list[Json] = types if isinstance(types, list) else [types]
         schema["type"] = names if "null" in names else [*names, "null"]
-    if isinstance(allowed, list):
+    if allowed == []:
+        del schema["enum"]
+    elif isinstance(allowed, list):
         # A default is allowed, also where the values were listed without it.
         defaults = [written["default"]] if "default" in written else []
         nulls: list[Json] = [None] if is_nullable else []

@@ -45,14 +45,13 @@ def unusable_files(config: Config) -> Iterator[StartError]:
             uses.append(((*section_path, "tls"), partial(server_context, section.tls)))
         if section.auth is not None and section.auth.filename is not None:
             uses.append(((*section_path, "auth"), partial(TokenGuard, section.auth)))
-    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
+    brokers = () if config.exporters.kafka is None else (config.exporters.kafka,)
+    otlp, webhook = config.exporters.otlp, config.exporters.webhook
+    for kind, exporters in (("otlp", otlp), ("webhook", webhook), ("kafka", brokers)):
         for number, exporter in enumerate(exporters):
             if exporter.client_tls is not None:
                 entry: tuple[PathStep, ...] = (kind, number) if len(exporters) > 1 else (kind,)
                 uses.append((("exporters", *entry, "tls"), partial(client_context, exporter.client_tls)))
-    kafka = config.exporters.kafka
-    if kafka is not None and kafka.client_tls is not None:
-        uses.append((("exporters", "kafka", "tls"), partial(client_context, kafka.client_tls)))
     for path, use in uses:
         try:
             use()

@@ -240,11 +240,13 @@ class AdminEndpoint(HttpEndpoint):
             async with asyncio.timeout(self._answer_timeout_s):
                 match request.path:
                     case "/streams":
-                        return {"streams": await watching.statuses()}
+                        return {"streams": await watching.ask(lambda watcher: watcher.statuses())}
                     case "/comparison":
-                        return {"arms": await watching.arms()}
+                        return {"arms": await watching.ask(lambda watcher: watcher.arms())}
                     case _:
-                        return {"acknowledged": await watching.acknowledge(filters)}
+                        now_ns = self._health.clock()
+                        count = await watching.ask(lambda watcher: watcher.acknowledge(filters, now_ns))
+                        return {"acknowledged": count}
         except TimeoutError as error:
             raise _Refused(503, "the worker is busy and did not answer in time") from error
 

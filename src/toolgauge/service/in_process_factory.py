@@ -47,6 +47,7 @@ class Push:
     def __init__(self, exporters: Sequence[DestinationSettings], metrics: SelfMetrics) -> None:
         self.is_grpc = any(exporter.protocol == "grpc" for exporter in exporters)
         self._destination = otlp_fan_out(exporters, metrics, hop_id=uuid.uuid4().hex)
+        self.put = self._destination.put
         self._loop: _Loop | None = None
 
     @property
@@ -58,10 +59,6 @@ class Push:
     def survives_fork(self) -> bool:
         """Return whether a forked child may make a destination of its own: gRPC, once begun, hangs or dies there."""
         return self._loop is None or not self.is_grpc
-
-    def put(self, outgoing: Outgoing) -> bool:
-        """Queue the request; False without room."""
-        return self._destination.put(outgoing)
 
     def work(self, seconds: float) -> None:
         """Send for as long, or until everything has been sent."""

@@ -109,10 +109,7 @@ class JudgePool:
 
     def take(self) -> list[Answers]:
         """Hand over the answers of the last `collect`; from any thread."""
-        taken: list[Answers] = []
-        while self._answered:
-            taken.append(self._answered.popleft())
-        return taken
+        return [self._answered.popleft() for _ in range(len(self._answered))]
 
     def collect(self) -> None:
         """Gather the answers of all judges since the last time."""

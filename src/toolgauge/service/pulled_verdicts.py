@@ -11,9 +11,8 @@ from toolgauge.backends.vendors import pull_verdicts
 from toolgauge.config.model import Config, backends
 from toolgauge.model.delivery import Accepted, Consumer
 from toolgauge.model.errors import RecordingError, ToolgaugeError
-from toolgauge.model.feedback import Feedback, PersonVerdict
+from toolgauge.model.feedback import Feedback
 from toolgauge.otlp.encode import verdict_events
-from toolgauge.recognize.feedback_reader import verdict_of
 from toolgauge.service.destinations import USER_AGENT
 from toolgauge.service.process import cancelled
 from toolgauge.settings import SECOND
@@ -21,26 +20,12 @@ from toolgauge.settings import SECOND
 _LOG = logging.getLogger("toolgauge")
 
 
-async def pull(name: str, settings: BackendSettings, since_ns: int) -> list[PersonVerdict]:
+async def pull(name: str, settings: BackendSettings, since_ns: int) -> list[Feedback]:
     """Read the verdicts of people since a time; raise `RecordingError` when the backend refuses."""
     ended = await pull_verdicts(name, settings, since_ns, USER_AGENT)
     if not isinstance(ended, list):
         raise RecordingError(f"cannot read verdicts from `{name}` ({settings.endpoint}): {ended.reason}")
     return ended
-
-
-def as_feedback(verdict: PersonVerdict) -> Feedback:
-    """Read a verdict as feedback: its label, else its number."""
-    passed = None if verdict.label is None else verdict_of(verdict.label)
-    if passed is None and verdict.value is not None:
-        passed = verdict_of(verdict.value)
-    return Feedback(
-        name=verdict.name,
-        passed=passed,
-        value=verdict.value,
-        trace_id=verdict.trace_id,
-        conversation_id=verdict.conversation_id,
-    )
 
 
 class VerdictPuller:
@@ -55,7 +40,7 @@ class VerdictPuller:
         # Some backends find verdicts by the time of the run, and outcomes are not remembered for longer.
         self._back_ns = assemble.max_duration + assemble.late_memory.for_ + self._every_ns
         self._consumer, self._clock = consumer, clock
-        self._known: dict[str, Collection[PersonVerdict]] = {}
+        self._known: dict[str, Collection[Feedback]] = {}
         self._failing: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 

@@ -8,15 +8,17 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
 
 from toolgauge.backends.settings import VENDORS
 from toolgauge.config.criteria import adopted_file
 from toolgauge.config.load import Sources, empty_files
 from toolgauge.config.model import Config, backends
-from toolgauge.config.problems import Node, plain, spelled
+from toolgauge.config.problems import spelled
 from toolgauge.judge.inquiry import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline.stages import Rules
@@ -28,7 +30,7 @@ from toolgauge.service.pipeline_factory import emit_settings, make_rules, redact
 from toolgauge.service.process import Faults, beside
 from toolgauge.service.runtime import Runtime
 from toolgauge.service.service import Service, check_messages
-from toolgauge.service.workers.channel import Adopted, Kind
+from toolgauge.service.workers.channel import Kind
 from toolgauge.service.workers.front import Front, conversation_keys
 from toolgauge.settings import FileState, Section
 
@@ -162,7 +164,8 @@ class RuntimeReloader(ABC, Generic[_R]):
         self._adopt_view(config, criteria)
         self._criteria, self._empty = criteria, loaded.empty
         self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
-        self.log(changes, kept, changed_keys(self._at_start, config))
+        if not self._service.has_front:
+            self._log(changes, kept, changed_keys(self._at_start, config))
         return kept
 
     async def _exchange_receivers(self, config: Config, kept: dict[str, str]) -> object:
@@ -181,7 +184,7 @@ class RuntimeReloader(ABC, Generic[_R]):
                 _LOG.info("receiving OTLP/%s on port %d", name, receiver.port, extra={"port": receiver.port})
         return new
 
-    def log(self, changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:
+    def _log(self, changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:
         """Log the changes, the sections that stay, and the keys that wait for a start."""
         applied = [key for key in changes if not (key.startswith(tuple(kept)) or waits_for_start(key))]
         for section, reason in kept.items():
@@ -198,9 +201,9 @@ class Reloader(RuntimeReloader[Service]):
 
     def _loaded(self) -> Loaded:
         """Make everything that can be made beside the running service. Raises `ConfigError`."""
-        config, criteria = self._load()
+        loaded = super()._loaded()
+        config, criteria, service = loaded.config, loaded.criteria, self._service
         check_messages(self._at_start, criteria)
-        service = self._service
         rules = make_rules(
             config,
             criteria,
@@ -213,10 +216,8 @@ class Reloader(RuntimeReloader[Service]):
         changed = (config.judge, config.redact) != (self._config.judge, self._config.redact)
         opens = wanted is not None and (changed or not service.judges.has_judges)
         has_other_tools = rules.scorer.registered_tools != service.pipeline.scorer.registered_tools
-        return Loaded(
-            config=config,
-            criteria=criteria,
-            empty=frozenset(empty_files(self._files)),
+        return replace(
+            loaded,
             rules=rules,
             client=open_client(wanted) if wanted is not None and opens else None,
             changed_tools=("registered tools have changed",) if has_other_tools else (),
@@ -274,7 +275,7 @@ class FrontReloader(RuntimeReloader[Front]):
         answers = await asyncio.gather(*(process.ask(Kind.ADOPT) for process in front.workers.processes))
         for answer in answers:
             if answer is not None:
-                kept.update(answer.read(Adopted).kept)
+                kept.update(msgspec.msgpack.decode(answer.content, type=dict[str, str]))
         front.divided.divider.adopt(conversation_keys(loaded.criteria))
         streams = watched_streams(loaded.criteria)
 
@@ -336,7 +337,7 @@ def changed_keys(old: Section, new: Section, path: tuple[str, ...] = ()) -> tupl
         here = (*path, field.alias or name)
         if isinstance(before, Section) and isinstance(after, Section):
             found += changed_keys(before, after, here)
-        elif _bare(before) != _bare(after):
+        elif before != after:
             found.append(spelled(here))
     return tuple(found)
 
@@ -348,14 +349,6 @@ def waits_for_start(key: str) -> bool:
     if section in ("receivers", "exporters") and name.partition(".")[0] not in ("", "otlp", *VENDORS):
         return True
     return any(key == known or key.startswith(f"{known}.") for known in _AT_START)
-
-
-def _bare(value: object) -> object:
-    """Strip the lines on which criteria are written."""
-    if isinstance(value, tuple):
-        items: tuple[object, ...] = value  # pyright: ignore[reportUnknownVariableType] (narrowed from object)
-        return tuple(plain(item) if isinstance(item, Node) else item for item in items)
-    return value
 
 
 _INTERVAL_S = 2.0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from toolgauge import plugins
 from toolgauge.config.model import Config, ErrorPolicy, Protocols, extensions
@@ -22,7 +22,7 @@ from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Consumer, Outgoing
 from toolgauge.model.errors import StartError
 from toolgauge.model.feedback import Feedback
-from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.metrics import Gauge, MetricRegistry
 from toolgauge.model.ports import Receiver
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.pipeline.stages import ignore
@@ -46,12 +46,11 @@ from toolgauge.service.process import (
     trim,
 )
 from toolgauge.service.pulled_verdicts import VerdictPuller
-from toolgauge.service.watching import Notifier, Watching
+from toolgauge.service.watching import Notifier, OnWorker, Watching, send_own
 from toolgauge.settings import split_address
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
 
-_T = TypeVar("_T")
 _TIMER_S = 0.1
 _RECEIVER_GRACE_S = 2.0  # For requests that a receiver is handling when it stops
 # The system frees a port a moment after it was closed.
@@ -121,12 +120,13 @@ class Losses:
 class Runtime(ABC):
     """Runs until `stop`; `start` and `stop` may each be called once, `stop` also without a start."""
 
+    run: OnWorker  # Does something on the thread that owns the watcher, between two pieces of its own work
     store: StateStore | None
     watching: Watching | None
     memory: MemoryGuard
     recording: RecordingFile | None
     recording_deadline_s: float = 2.0  # For writing the requests that wait, unless the disk is stuck
-    is_pushing: bool = True  # Whether metrics are pushed: a worker's are part of the front's
+    has_front: bool = False  # The front of workers pushes their metrics, and logs reloads
     give_back: Sequence[Callable[[], object]] = ()  # Each gives back memory of a view when it runs short
     looks: Sequence[Callable[[], object]] = ()  # The work of each tenth of a second, on the event loop
 
@@ -180,7 +180,6 @@ class Runtime(ABC):
             emitter=self.emitter,
             webhooks=self.webhooks,
             put=put,
-            clock=self.clock,
             faults=self.faults,
         )
 
@@ -248,13 +247,10 @@ class Runtime(ABC):
         """Whether nothing is in here that could leave."""
 
     @property
-    @abstractmethod
     def trajectories_open(self) -> int:
-        """Trajectories that are being assembled or wait to be joined."""
-
-    @abstractmethod
-    async def run(self, work: Callable[[], _T]) -> _T:
-        """Do this on the thread that owns the watcher, between two pieces of its own work."""
+        """Return how many trajectories are being assembled, in workers by their last snapshots."""
+        gauges = [metric for metric in self.metrics.registry if metric.name == self.metrics.traces_open.name]
+        return int(sum(gauge.current().get((), 0) for gauge in gauges if isinstance(gauge, Gauge)))
 
     @abstractmethod
     async def _start_scoring(self, undo: AsyncExitStack) -> None:
@@ -273,12 +269,12 @@ class Runtime(ABC):
         self.on_feedback(feedback)
 
     @abstractmethod
+    def put(self, outgoing: Outgoing) -> bool:
+        """Have a request of our own sent, such as metrics; False without room."""
+
     def put_own(self, outgoing: Outgoing) -> None:
         """Have a request of our own sent that belongs to no trajectory; count it without room."""
-
-    @abstractmethod
-    def put(self, outgoing: Outgoing) -> bool:
-        """Have metrics sent; False without room."""
+        send_own((outgoing,), self.put, self.metrics)
 
     def close_store(self) -> None:
         """Let another process have the state directory. Works twice."""
@@ -329,7 +325,7 @@ class Runtime(ABC):
         if self.watching is not None:
             self.watching.start(self.run)
         timers = [measure_loop_lag(self.metrics.loop_lag), self._look_regularly()]
-        if self.is_pushing:
+        if not self.has_front:
             timers.append(self._push_regularly())
         self._timers = tuple(map(asyncio.create_task, timers))
         self.health.enter("running")
@@ -380,8 +376,7 @@ class Runtime(ABC):
                 await self.refresh()
                 # Encoding thousands of cells takes tens of milliseconds, which no request should wait for.
                 outgoing = await asyncio.to_thread(self.emitter.metrics_request, self.emitter.snapshot(), self.clock())
-                if not self.put(outgoing):
-                    self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+                send_own((outgoing,), self.put, self.metrics)
             await asyncio.sleep(self.push_interval_s)
 
 

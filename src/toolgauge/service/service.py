@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from toolgauge import plugins
 from toolgauge.backends.score_sender import ScoreDestination
@@ -41,7 +41,6 @@ from toolgauge.state.ledger import NO_LEDGER, Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
 
 _LOG = logging.getLogger("toolgauge")
-_T = TypeVar("_T")
 # Orchestrators kill after 30 s. Sending ends in time for the worker (1 s), the endpoints (3 s) and the interpreter to end. It continues
 # all the while, and alone uses the time that receivers, scoring (8 s with a stuck evaluator), judges (9 s) and webhooks leave.
 _SENDING_UNTIL_S = 24.0
@@ -144,7 +143,7 @@ class Service(Runtime):
         clock = SteadyClock()
         super().__init__(config, MetricRegistry(clock), clock, uuid.uuid4().hex if link is None else link.hop_id)
         self.link = link
-        self.is_pushing = link is None
+        self.has_front = link is not None
         self.recording = recording or make_recording(config, self.metrics)
         if recording is not None:
             self.recording_deadline_s = 15.0  # The recording is the purpose
@@ -211,6 +210,7 @@ class Service(Runtime):
         self.inbox = inbox = Inbox(min(config.inbox.max_bytes, *queues) if queues else config.inbox.max_bytes)
         self.metrics.inbox_bytes.observe = lambda: {(): inbox.budget.size_bytes}
         self.worker = Worker(self.pipeline, inbox, clock=self.clock, faults=self.faults)
+        self.run = self.worker.run
 
         def accepted(request: Request) -> None:
             if self.recording is not None:
@@ -246,9 +246,11 @@ class Service(Runtime):
         parts = parts_of_process(self.memory, started_ns)
         stuck = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
         parts["processor:scoring"] = part(started_ns, stuck, self.worker.stuck_since_ns)
-        for name, off_ns in self.worker.criteria_off.items():
-            error = "switched off: its evaluator did not end in time; once it is mended, reload the configuration"
-            parts[f"processor:criterion/{name}"] = ComponentHealth("StatusPermanentError", off_ns, error)
+        for name, evaluator in plug_ins(self.pipeline.scorer.criteria):
+            if evaluator.off_since_ns is not None:
+                error = "switched off: its evaluator did not end in time; once it is mended, reload the configuration"
+                off = ComponentHealth("StatusPermanentError", evaluator.off_since_ns, error)
+                parts[f"processor:criterion/{name}"] = off
         if self.judges.has_judges:
             reason, lasted_s = self.judges.trouble or (None, 0.0)
             parts["processor:judge"] = part(started_ns, reason, now_ns - int(lasted_s * 1e9))
@@ -279,19 +281,9 @@ class Service(Runtime):
         """Whether nothing is in here that could leave."""
         return self.pipeline.is_empty and not self.outbox.bytes_waiting
 
-    @property
-    def trajectories_open(self) -> int:
-        """Trajectories that are being assembled or wait to be joined."""
-        return self.pipeline.trajectories_open
-
-    async def run(self, work: Callable[[], _T]) -> _T:
-        """Have the worker do this between two pieces of its own work."""
-        return await self.worker.run(work)
-
     def put_own(self, outgoing: Outgoing) -> None:
-        """Have a request of our own sent that belongs to no trajectory."""
-        if not self.outbox.put(self.ledger.journaled(outgoing, self.clock())):
-            self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+        """Write it into the journal before."""
+        super().put_own(self.ledger.journaled(outgoing, self.clock()))
 
     @property
     def _keeps_open(self) -> bool:

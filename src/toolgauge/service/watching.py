@@ -9,15 +9,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
-from msgspec import Struct
-
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.regression_events import IncidentLines
 from toolgauge.export.webhooks import Webhooks, notice_title
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.notices import Notice
-from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus, ToolDefinitionChange
+from toolgauge.model.regressions import Regression, ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults, beside, cancelled
 from toolgauge.settings import HOUR, MINUTE
@@ -60,17 +58,32 @@ PER_MINUTE = 10
 _MAX_KNOWN = 10_000
 
 
-class Incidents(Struct):
-    """An incident is a criterion that fails for one service, agent and tool, until an hour passes without it.
+class Notifier:
+    """Announces failed runs in the log and by webhooks, one of each incident. Belongs to the thread that scores.
 
-    `left_out` counts incidents beyond the limit of a minute since the last one that was announced; each is announced when it fails again.
+    An incident is a criterion that fails for one service, agent and tool, until an hour passes without it.
     """
 
-    left_out: int = 0
-    _minute_ns: int = 0
-    _announced: int = 0
-    # When each incident was last heard of, the least recently first; announced runs are beside them.
-    heard_ns: dict[tuple[str | None, ...], int] = {}
+    def __init__(self, webhooks: Webhooks, clock: Callable[[], int]) -> None:
+        self._webhooks = webhooks
+        self._clock = clock
+        # Incidents beyond the limit of a minute since the last one that was announced; each is announced when it fails again.
+        self.left_out = 0
+        self._minute_ns = self._announced = 0
+        # When each incident was last heard of, the least recently first; announced runs are beside them.
+        self.heard_ns: dict[tuple[str | None, ...], int] = {}
+
+    def add(self, notices: Sequence[Notice]) -> None:
+        """Announce the runs that begin an incident."""
+        for notice in notices:
+            if not self.is_new(notice, self._clock()):
+                continue
+            others, self.left_out = self.left_out, 0
+            more = f" ({others} others within a minute were not announced)" if others else ""
+            # Without the explanation, which holds values where `redact` shows them.
+            extra = {"trace_id": notice.trace_id, "criterion": notice.criterion}
+            _LOG.warning("%s (trace %s)%s", notice_title(notice), notice.trace_id, more, extra=extra)
+            self._webhooks.notify((notice,))
 
     def is_new(self, notice: Notice, now_ns: int) -> bool:
         """Return whether it begins an incident, and is to be announced."""
@@ -93,27 +106,6 @@ class Incidents(Struct):
         return is_new
 
 
-class Notifier:
-    """Announces failed runs in the log and by webhooks, one of each incident. Belongs to the thread that scores."""
-
-    def __init__(self, webhooks: Webhooks, clock: Callable[[], int]) -> None:
-        self._webhooks = webhooks
-        self._clock = clock
-        self._incidents = Incidents()
-
-    def add(self, notices: Sequence[Notice]) -> None:
-        """Announce the runs that begin an incident."""
-        for notice in notices:
-            if not self._incidents.is_new(notice, self._clock()):
-                continue
-            others, self._incidents.left_out = self._incidents.left_out, 0
-            more = f" ({others} others within a minute were not announced)" if others else ""
-            # Without the explanation, which holds values where `redact` shows them.
-            extra = {"trace_id": notice.trace_id, "criterion": notice.criterion}
-            _LOG.warning("%s (trace %s)%s", notice_title(notice), notice.trace_id, more, extra=extra)
-            self._webhooks.notify((notice,))
-
-
 class Watching:
     """The watcher of a running service. `regressed` belongs to the worker; `streams` are measures of criteria by name and revision."""
 
@@ -127,7 +119,6 @@ class Watching:
         emitter: Emitter,
         webhooks: Webhooks,
         put: Callable[[Outgoing], bool],
-        clock: Callable[[], int],
         faults: Faults,
     ) -> None:
         self._faults = faults
@@ -140,7 +131,6 @@ class Watching:
         watcher.on_tool_changes = self._tools_changed
         # To be set before the start; belongs to the worker.
         self.on_tool_changes: Callable[[Sequence[ToolDefinitionChange]], None] = lambda _changes: None
-        self._clock = clock
         self._batches: asyncio.Queue[_Batch | None] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
@@ -172,7 +162,7 @@ class Watching:
         if damaged:
             _LOG.error("%d saved detector states are damaged: their streams learn a new baseline", damaged)
         active = self._watcher.active()
-        self._lines.restore(active)
+        self._lines = IncidentLines(active)
         return active
 
     def start(self, on_worker: OnWorker) -> None:
@@ -225,29 +215,15 @@ class Watching:
         self._watcher.forget_changes()
         return {}, set()
 
-    async def statuses(self) -> Sequence[StreamStatus]:
-        """Describe all streams, alarms first."""
-        return await self._ask(self._watcher.statuses)
-
-    async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
-        """Describe these streams over time, without streams that are not watched."""
-        return await self._ask(lambda: self._watcher.histories(streams))
-
-    async def arms(self) -> Sequence[Arm]:
-        """Return the observations of every stream by version of its service."""
-        return await self._ask(self._watcher.arms)
-
-    async def acknowledge(self, filters: Mapping[str, str]) -> int:
-        """Have the streams with these fields learn a new normal; return their number."""
-        return await self._ask(lambda: self._watcher.acknowledge(filters, self._clock()))
-
-    async def _ask(self, question: Callable[[], _T]) -> _T:
-        return question() if self._on_worker is None else await self._on_worker(question)
+    async def ask(self, question: Callable[[Watcher], _T]) -> _T:
+        """Return the watcher's answer, which it gives between two pieces of the worker's work."""
+        asked = functools.partial(question, self._watcher)
+        return asked() if self._on_worker is None else await self._on_worker(asked)
 
     async def _put_changes(self) -> None:
         # Behind the batches of the worker: an older row must not be written over a newer one.
         with self._faults.survived():
-            changed, removed = await self._ask(self._changes)
+            changed, removed = await self.ask(lambda _watcher: self._changes())
             self._batches.put_nowait((changed, removed, None))
 
     async def _save_regularly(self) -> None:

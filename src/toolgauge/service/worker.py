@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
@@ -22,7 +22,6 @@ from toolgauge.net.byte_budget import ByteBudget
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.trajectory_scoring import GivenUp
-from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, settle
 from toolgauge.state.journal import STALLED, Journal
 from toolgauge.state.ledger import Ledger
@@ -145,20 +144,17 @@ class Intake:
         if not isinstance(answer, Accepted):
             return answer
         self._ledger.add_message(message)
+        is_put = False
         try:
             is_put = self._inbox.put(request) or await self._inbox.put_in_time(request, _PATIENCE_S)
-        except BaseException:
-            self._withdraw(request)
-            raise
+        finally:
+            if not is_put:
+                self._pipeline.admission.withdraw(request)
+                self._ledger.forget((request.entry,))
         if not is_put:
-            self._withdraw(request)
             return Refused("the inbox is full")
         self._on_accepted(request)
         return answer
-
-    def _withdraw(self, request: Request) -> None:
-        self._pipeline.admission.withdraw(request)
-        self._ledger.forget((request.entry,))
 
     def _pass_unread(self, request: Request) -> Answer:
         if self._pipeline.pass_unread(request, self._clock()):
@@ -213,12 +209,6 @@ class Worker:
     def is_idle(self) -> bool:
         """Return whether nothing waits to be read."""
         return self._inbox.is_empty and self.busy_since_ns is None and not self._pipeline.egress.is_passing
-
-    @property
-    def criteria_off(self) -> Mapping[str, int]:
-        """The criteria whose evaluators were late too often, and since when they are off."""
-        evaluators = plug_ins(self._pipeline.scorer.criteria)
-        return {name: one.off_since_ns for name, one in evaluators if one.off_since_ns is not None}
 
     @property
     def stuck_since_ns(self) -> int | None:

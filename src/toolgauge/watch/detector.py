@@ -210,25 +210,13 @@ class Detector:
         self._up = Bets()
 
     @property
-    def arl(self) -> float:
-        """The average number of observations to a false alarm."""
-        return self._arl
-
-    @arl.setter
-    def arl(self, arl: float) -> None:
-        if not 1 < arl < math.inf:
-            raise ValueError("`arl` must be a number above 1")
-        self._arl = float(arl)
-        self._kappa = _kappa(arl)
-
-    @property
     def evidence(self) -> float:
         """ln AE / ln A, 1 where an alarm is raised; capped while no drop is suspected, as E alone stays high where little fails."""
         if self.state == "alarm":
             return 1.0
-        if self._down.evidence * self._arl <= 1:
+        if self._down.evidence * self.arl <= 1:
             return 0.0
-        evidence = min(1.0, math.log(self._down.evidence * self._arl) / math.log(_THRESHOLD * self._arl))
+        evidence = min(1.0, math.log(self._down.evidence * self.arl) / math.log(_THRESHOLD * self.arl))
         return evidence * min(1.0, math.log(self._down.ratio) / math.log(SUSPICION))
 
     @property
@@ -318,7 +306,7 @@ class Detector:
         if not known:
             self.observations += 1
             return False
-        self._down.bet(1 / self._arl, 1 - score, max(1 - predicted, _LEAST_LOSS), score, expected)
+        self._down.bet(1 / self.arl, 1 - score, max(1 - predicted, _LEAST_LOSS), score, expected)
         if self._mode == "guarded" and self._down.guard:
             # An observation waits while the guard is up: a drop must not drag the baseline down before it is noticed.
             self._pending += 1
@@ -345,7 +333,7 @@ class Detector:
         known, score, expected, _ = self._known(parts)
         if not known:
             return
-        self._up.bet(1 / self._arl, score, expected * fraction_kept(*self._onset, self._kappa), score, expected)
+        self._up.bet(1 / self.arl, score, expected * fraction_kept(*self._onset, _kappa(self.arl)), score, expected)
         self._return = _plus(self._return, (1.0, score, expected))
         if not self._up.guard:
             self._onset, self._return = _plus(self._onset, self._return), _NONE
@@ -362,7 +350,7 @@ class Detector:
         known: list[_Part] = []
         scores = expected = predicted = 0.0
         number = 0
-        kappa = self._kappa if self._mode == "guarded" else 0.0
+        kappa = _kappa(self.arl) if self._mode == "guarded" else 0.0
         for part in parts:
             stratum, total, count = part
             if stratum.accepted < self._stratum_min:
@@ -384,7 +372,7 @@ class Detector:
             _STATES.index(self.state),
             _MODES.index(self._mode),
             b"",
-            self._arl,
+            self.arl,
             self.needed,
             self.observations,
             self._pending,

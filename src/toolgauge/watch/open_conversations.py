@@ -35,7 +35,7 @@ _MOST_STREAMS = 200
 # So many different verdicts complete a conversation. Further ones of one trajectory count for their agent, and up to as many again.
 _MOST_VERDICTS = 1000
 _MAX_CONVERSATION_ID = 256
-# Tools of one trace. With more of them it is no evidence.
+# Tools of one trace; one with more counts as not seen.
 _MOST_TOOLS = 32
 # A trace that closed for another reason is cut short.
 _WHOLE: frozenset[ClosedBecause] = frozenset(("run_ended", "idle", "open_idle", "parent_missing"))

@@ -15,46 +15,13 @@ from toolgauge.model.metrics import Histogram, MetricRegistry, snapshot
 from toolgauge.model.outcomes import MEANINGS
 from toolgauge.recognize.shortfalls import advice
 from toolgauge.report.html import duration
-from toolgauge.selfmetrics import drop_reason
+from toolgauge.selfmetrics import PROBLEMS, drop_reason
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.pipeline_factory import VERSION
 from toolgauge.web.pages import PageContent, PageRequest
 
 _DESTINATION = "toolgauge.destination"
 _REASON = "toolgauge.reason"
-# What should be 0, each with the labels that make it so, in the order of what people lose by it.
-_PROBLEMS: tuple[tuple[str, Mapping[str, str]], ...] = (
-    ("toolgauge.spans", {"outcome": "refused"}),
-    ("toolgauge.requests.dropped", {}),
-    ("toolgauge.send.rejected", {}),
-    ("toolgauge.own.dropped", {}),
-    ("toolgauge.recording.dropped", {}),
-    ("toolgauge.webhook.notifications", {"outcome": "dropped"}),
-    ("toolgauge.state.failed", {}),
-    ("toolgauge.state.unwritten", {}),
-    ("toolgauge.state.unreadable", {}),
-    ("toolgauge.memory.state", {}),
-    ("toolgauge.requests", {"outcome": "refused"}),
-    ("toolgauge.requests", {"outcome": "unread"}),
-    ("toolgauge.spans.unread", {}),
-    ("toolgauge.requests.unread", {}),
-    ("toolgauge.loop_suspected", {}),
-    ("toolgauge.split_suspected", {}),
-    ("toolgauge.traces.waiting", {}),
-    ("toolgauge.criteria.switched_off", {}),
-    ("toolgauge.criteria.unmatched", {}),
-    ("toolgauge.streams.evicted", {}),
-    ("toolgauge.regression.observations.cut", {}),
-    ("toolgauge.labels.capped", {}),
-    ("toolgauge.judge.failures", {}),
-    ("toolgauge.send.retries", {}),
-    ("toolgauge.spans.undecodable", {}),
-    ("toolgauge.values.undecodable", {}),
-    ("toolgauge.dialect.errors", {}),
-    ("toolgauge.faults", {}),
-    ("toolgauge.log.dropped", {}),
-)
-
 REPORTED_ERRORS = "toolgauge.calls.told_errors"
 _CRITERION = "gen_ai.evaluation.name"
 _OUTCOME, _WHY = "toolgauge.outcome", "toolgauge.not_evaluated.reason"
@@ -193,7 +160,7 @@ def books(figures: MetricValues) -> Iterator[Books]:
 
 def problems(figures: MetricValues) -> Iterator[MetricValue]:
     """Yield the numbers that should be 0 but are not; their descriptions name the remedy. Spans that `keep` leaves out are not lost."""
-    for metric, labels in _PROBLEMS:
+    for metric, labels in PROBLEMS:
         for figure in figures.each(metric, **labels):
             if figure.value and figure.labels.get(_REASON) != "sampled":
                 yield figure

@@ -22,6 +22,7 @@ from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import Templates
 from toolgauge.service.health import ComponentHealth, Health
 from toolgauge.service.watching import Watching
+from toolgauge.watch.watcher import Watcher
 from toolgauge.web.trajectory_store import TrajectoryStore
 from toolgauge.web.verdict_store import RunVerdicts
 
@@ -83,12 +84,12 @@ class Running:
     loop: asyncio.AbstractEventLoop
     ports: Callable[[], Sequence[int]] = tuple
 
-    def ask(self, question: Callable[[Watching], Coroutine[object, object, Sequence[_T]]]) -> Sequence[_T]:
+    def ask(self, question: Callable[[Watcher], Sequence[_T]]) -> Sequence[_T]:
         """Ask the detectors from the thread of a page; a starting service has none. May raise `BusyError`."""
         watching = self.watching
         if watching is None or self.health.phase == "starting":
             return ()
-        return self._answered(lambda: question(watching))
+        return self._answered(watching.ask(question))
 
     def components(self) -> Mapping[str, ComponentHealth]:
         """Return the health of each part by its name; none while the process starts or stops. May raise `BusyError`."""
@@ -97,15 +98,11 @@ class Running:
             return dict(self.health.components()) if self.health.is_ready else {}
 
         # Destinations measure their outages by the clock of the event loop.
-        return self._answered(health)
+        return self._answered(health())
 
-    def _answered(self, question: Callable[[], Coroutine[object, object, _T]]) -> _T:
-        async def answer() -> _T:
-            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                return await question()
-
+    def _answered(self, question: Coroutine[object, object, _T]) -> _T:
         try:
-            return asyncio.run_coroutine_threadsafe(answer(), self.loop).result()
+            return asyncio.run_coroutine_threadsafe(asyncio.wait_for(question, _ANSWER_TIMEOUT_S), self.loop).result()
         except TimeoutError as error:
             raise BusyError("the worker is busy and did not answer in time: try again") from error
 

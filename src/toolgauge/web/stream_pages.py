@@ -1,9 +1,9 @@
 """The pages of streams: a list, streams with evidence of a drop first, and one stream with its chart."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from shlex import quote
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlencode
 
 from msgspec import Meta
@@ -21,10 +21,13 @@ PAGE_SIZE = 50
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
 _STATE_ORDER: Mapping[StreamState, int] = {"alarm": 0, "watching": 1, "recovered": 1, "learning": 2}
 
-Range: TypeAlias = Literal["3h", "1d", "7d", "all"]
-_RANGE_NAMES: tuple[Range, ...] = get_args(Range)
-_RANGES: Mapping[Range, int] = {"3h": 3 * HOUR, "1d": 24 * HOUR, "7d": 7 * 24 * HOUR}
-_RANGE_WORDS: Mapping[Range, str] = {"3h": "3 hours", "1d": "1 day", "7d": "7 days", "all": "everything"}
+# How long the ranges of a chart are, and the words for them.
+_RANGES: Mapping[str, tuple[int, str]] = {
+    "3h": (3 * HOUR, "3 hours"),
+    "1d": (24 * HOUR, "1 day"),
+    "7d": (7 * 24 * HOUR, "7 days"),
+    "all": (2**63, "everything"),
+}
 # The part of a chart at its end that an alarm may take: the time before it stays visible.
 _OF_AN_ALARM = 0.6
 _ACK_OPTIONS = ("criterion", "service", "environment", "agent", "tool", "level")
@@ -63,11 +66,11 @@ def _all(shown: PageContent, running: Running, request: PageRequest) -> str:
     def place(status: StreamStatus) -> tuple[int, float, float, str]:
         return _STATE_ORDER[status.state], -status.evidence, -(_drop(status) or 0.0), repr(astuple(status.stream))
 
-    statuses = sorted(running.ask(lambda watching: watching.statuses()), key=place)
+    statuses = sorted(running.ask(lambda watcher: watcher.statuses()), key=place)
     found = [status for status in statuses if filters.matches(status)]
     begin = (filters.page - 1) * PAGE_SIZE
     on_page = found[begin : begin + PAGE_SIZE]
-    found_histories = running.ask(lambda watching: watching.histories([one.stream for one in on_page]))
+    found_histories = running.ask(lambda watcher: watcher.histories([one.stream for one in on_page]))
     histories = {history.status.stream: history for history in found_histories}
     rows: list[dict[str, object]] = []
     for status in on_page:
@@ -102,20 +105,20 @@ def _all(shown: PageContent, running: Running, request: PageRequest) -> str:
 
 
 def _one(shown: PageContent, running: Running, request: PageRequest) -> str | None:
-    statuses = running.ask(lambda watching: watching.statuses())
+    statuses = running.ask(lambda watcher: watcher.statuses())
     found = [each.stream for each in statuses if stream_id(each.stream) == request.path[1]]
-    history = next(iter(running.ask(lambda watching: watching.histories(found[:1]))), None) if found else None
+    history = next(iter(running.ask(lambda watcher: watcher.histories(found[:1]))), None) if found else None
     if history is None:
         return None
     lasted_ns = history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0
     # The ranges that differ; none where everything fits into the shortest.
-    ranges = [(name, _RANGE_WORDS[name]) for name in _RANGE_NAMES if name == "all" or _RANGES[name] < lasted_ns]
-    chosen, status, alarm = _range(request.value("range"), history, lasted_ns), history.status, history.alarm
+    ranges = [(name, words) for name, (length, words) in _RANGES.items() if name == "all" or length < lasted_ns]
+    chosen, status, alarm = _range(request.value("range"), dict(ranges), history), history.status, history.alarm
     stream, charts, cause = status.stream, (), ""
     agent = shown.catalogue.find(stream.service, stream.environment, stream.agent)
     if history.buckets:
         start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
-        start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
+        start_ns = max(start_ns, end_ns - _RANGES[chosen][0])
         changes = () if agent is None else tuple(agent.changes(stream.tool))
         charts = tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))
     if alarm is not None and alarm.causes:
@@ -182,16 +185,11 @@ def _drop(status: StreamStatus) -> float | None:
     return status.baseline - status.current
 
 
-def _range(asked: str, history: StreamHistory, lasted_ns: int) -> Range:
+def _range(asked: str, ranges: Iterable[str], history: StreamHistory) -> str:
     """Choose the range of a chart: a day by default, less or more during an alarm."""
-    if asked in _RANGE_NAMES:
-        return next(name for name in _RANGE_NAMES if name == asked)
-    if not history.buckets:
-        return "all"
-    last_ns = history.buckets[-1].end_ns
-    alarm_ns = 0 if history.alarm is None else last_ns - history.alarm.onset_ns
-    least: Range = "1d" if history.alarm is None else "3h"
-    for name, length_ns in _RANGES.items():
-        if length_ns >= _RANGES[least] and alarm_ns <= _OF_AN_ALARM * length_ns:
-            return name if length_ns < lasted_ns else "all"
-    return "all"
+    if asked in _RANGES:
+        return asked
+    least_ns: float = 24 * HOUR
+    if history.alarm is not None and history.buckets:
+        least_ns = max(3 * HOUR, (history.buckets[-1].end_ns - history.alarm.onset_ns) / _OF_AN_ALARM)
+    return next((name for name in ranges if _RANGES[name][0] >= least_ns), "all")

@@ -46,7 +46,7 @@ def overview(shown: PageContent, _request: PageRequest) -> str | None:
     running, found = shown.running, _gaps(newest)
     statuses, is_busy = (), False
     try:
-        statuses = () if running is None else running.ask(lambda watching: watching.statuses())
+        statuses = () if running is None else running.ask(lambda watcher: watcher.statuses())
     except BusyError:
         is_busy = True
     # The streams in alarm by incident, with their ids, the newest incident first.

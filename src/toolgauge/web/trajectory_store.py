@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Literal
 
 from cachetools import Cache
 from msgspec.structs import replace
@@ -133,13 +134,13 @@ class TrajectoryStore:
     def _take(self, key: str) -> KeptTrajectory | None:
         kept = self._failed.pop(key, None) or self._others.pop(key, None)
         if kept is not None:
-            self._schemas.drop(kept.trajectory)
+            self._schemas.count(kept.trajectory, -1)
         return kept
 
     def _put(self, kept: KeptTrajectory) -> None:
         self.changes += 1
-        if kept.size_bytes + self._schemas.add(kept.trajectory) > self._max_bytes:
-            self._schemas.drop(kept.trajectory)
+        if kept.size_bytes + self._schemas.count(kept.trajectory, 1) > self._max_bytes:
+            self._schemas.count(kept.trajectory, -1)
             self.evicted += 1
             return
         (self._failed if kept.is_failed else self._others)[kept.id] = kept
@@ -168,23 +169,16 @@ class _SharedSchemas:
     _known: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     size_bytes: int = 0
 
-    def add(self, trajectory: Trajectory) -> int:
-        """Count the schemas of a trajectory; return their size, that of shared ones too."""
+    def count(self, trajectory: Trajectory, step: Literal[1, -1]) -> int:
+        """Count the schemas of a trajectory that comes or goes; return their size, that of shared ones too."""
         total = 0
         for number, schema in _schemas(trajectory).items():
-            uses, size = self._known.get(number) or (0, memory_of([schema]))
-            self._known[number] = (uses + 1, size)
-            self.size_bytes += 0 if uses else size
+            before, size = self._known.pop(number, None) or (0, memory_of([schema]))
+            if after := before + step:
+                self._known[number] = (after, size)
+            self.size_bytes += size * ((after > 0) - (before > 0))
             total += size
         return total
-
-    def drop(self, trajectory: Trajectory) -> None:
-        for number in _schemas(trajectory):
-            uses, size = self._known.pop(number)
-            if uses > 1:
-                self._known[number] = (uses - 1, size)
-            else:
-                self.size_bytes -= size
 
 
 def _schemas(trajectory: Trajectory) -> dict[int, JsonObject]:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from toolgauge.authoring.adopted import Step, adopted, take_step
 from toolgauge.authoring.separation import separate
@@ -25,11 +26,7 @@ REASONS = (
     "did not do what was asked",
     "too many calls",
 )
-_STEPS: Mapping[str, tuple[Step, str]] = {
-    "shadow": ("shadow", "is tried in the shadow"),
-    "live": ("live", "is live"),
-    "drop": ("drop", "is dropped"),
-}
+_STEPS: tuple[Step, ...] = get_args(Step)
 
 
 def verdicts(shown: PageContent, request: PageRequest) -> str | None:
@@ -82,8 +79,9 @@ def take(shown: PageContent, form: Form) -> str:
 
     The caller reloads. Raises `FormError`.
     """
-    name, (step, words), state = form.get("name", ""), _STEPS.get(form.get("step", ""), ("drop", "")), shown.state
-    if not words:
+    name, state = form.get("name", ""), shown.state
+    step = next((one for one in _STEPS if one == form.get("step")), None)
+    if step is None:
         raise FormError("`step` is `shadow`, `live` or `drop`")
     if state is None:
         raise FormError("set `state.directory`: an adopted criterion is kept there")
@@ -94,7 +92,7 @@ def take(shown: PageContent, form: Form) -> str:
         path = take_step(state, name, step, text)
     except ConfigError as error:
         raise FormError(error.message, 500) from error
-    _LOG.info("criterion `%s` %s: `%s`", name, words, path)
+    _LOG.info("criterion `%s` took the step `%s`: `%s`", name, step, path)
     return "/separation"
 
 

@@ -6,14 +6,13 @@ pickle: only the types of the model are made.
 
 import csv
 import logging
-import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import StringIO
 from threading import Lock
-from typing import Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -21,10 +20,11 @@ from msgspec.msgpack import Ext
 
 from toolgauge.model import content, left_out, observations, outcomes, records, trajectory
 from toolgauge.model.errors import StateError
-from toolgauge.model.feedback import BY_MARK, IN_WEB_VIEW, MAX_REASON, VERDICT_NAME, Feedback, PersonVerdict
+from toolgauge.model.feedback import BY_MARK, IN_WEB_VIEW, MAX_REASON, VERDICT_NAME, Feedback
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.encode import fit_text
+from toolgauge.report.html import iso_moment
 from toolgauge.report.trajectory_rows import trajectory_id
 from toolgauge.state.store import StateStore
 
@@ -37,42 +37,35 @@ _MAX_CONVERSATION = 1024
 # A spreadsheet takes a cell that begins so for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
+Word: TypeAlias = Literal["good", "bad"]
 
-class RunVerdict(Struct, frozen=True, kw_only=True):
+
+class RunVerdict(Feedback, frozen=True, kw_only=True):
     """A verdict on a run, by the id of its page. `source` is `web view`, `toolgauge.mark`, or the name of an evaluation."""
 
-    id: str
-    trace_id: str | None
-    conversation_id: str | None
-    is_good: bool
-    reason: str = ""
+    name: str = VERDICT_NAME
+    label: Word
     source: str = IN_WEB_VIEW
-    given_ns: int = 0
+    id: str
+    given_ns: int
 
     @classmethod
-    def on(cls, run: Trajectory, *, is_good: bool, reason: str, source: str, given_ns: int) -> Self:
-        """Make a verdict on a run."""
+    def on(cls, run: Trajectory, label: Word, reason: str = "", source: str = IN_WEB_VIEW, given_ns: int = 0) -> Self:
+        """Make a verdict on a run; the reason is cut, and left without line breaks and control characters."""
         return cls(
             id=trajectory_id(run),
             trace_id=run.trace_id if run.scope == "trace" else None,
             conversation_id=None if run.conversation_id is None else fit_text(run.conversation_id, _MAX_CONVERSATION),
-            is_good=is_good,
-            reason=reason,
+            label=label,
+            reason=plain_reason(reason),
             source=source,
             given_ns=given_ns,
         )
 
     @property
-    def event(self) -> PersonVerdict:
-        """Its form on the wire."""
-        return PersonVerdict(
-            name=VERDICT_NAME,
-            label="good" if self.is_good else "bad",
-            trace_id=self.trace_id,
-            conversation_id=self.conversation_id,
-            source=self.source,
-            reason=self.reason,
-        )
+    def is_good(self) -> bool:
+        """Whether it is a good run."""
+        return self.label == "good"
 
     @property
     def is_own(self) -> bool:
@@ -162,13 +155,9 @@ class RunVerdicts:
             if meant is None:
                 self.hear(feedback)
             for one in meant or ():
-                verdict = RunVerdict.on(
-                    one.trajectory,
-                    is_good=feedback.passed is True,
-                    reason=plain_reason(feedback.explanation),
-                    source=BY_MARK if feedback.source == BY_MARK else feedback.name,
-                    given_ns=now_ns,
-                )
+                label = "good" if feedback.passed else "bad"
+                source = BY_MARK if feedback.source == BY_MARK else feedback.name
+                verdict = RunVerdict.on(one.trajectory, label, feedback.reason, source, now_ns)
                 if not _counts(verdict, self.find(verdict.id)):
                     continue
                 try:
@@ -208,10 +197,8 @@ class RunVerdicts:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(_COLUMNS)
         for one in self.newest():
-            given = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.given_ns // 1_000_000_000))
-            cells = (one.trace_id or "", one.conversation_id or "", "good" if one.is_good else "bad", one.reason)
-            cells = (*cells, one.source, given)
-            writer.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
+            cells = (one.trace_id, one.conversation_id, one.label, one.reason, one.source, iso_moment(one.given_ns))
+            writer.writerow([f"'{cell}" if cell and cell.startswith(_FORMULA) else cell for cell in cells])
         return out.getvalue()
 
     def _save(self, kept: dict[str, _Kept]) -> None:
@@ -227,17 +214,14 @@ class RunVerdicts:
                 kept[key] = _Kept(kept[key].verdict)
         if self._store is not None:
             with self._store.transaction() as connection:
-                (count,) = connection.execute("SELECT count(*) FROM verdicts").fetchone()
                 # A row was damaged, or the file begun again.
-                is_other = count != len(self._kept)
-                if is_other:
-                    connection.execute("DELETE FROM verdicts")
+                known = {key for (key,) in connection.execute("SELECT id FROM verdicts")}
                 for key, one in kept.items():
-                    if is_other or self._kept.get(key) is not one:
+                    if key not in known or self._kept.get(key) is not one:
                         written = msgspec.msgpack.encode(one.verdict)
                         row = (key, written, one.saved, _checksum(written, one.saved))
                         connection.execute("REPLACE INTO verdicts VALUES (?, ?, ?, ?)", row)
-                gone = [(key,) for key in self._kept if key not in kept]
+                gone = [(key,) for key in known - kept.keys()]
                 connection.executemany("DELETE FROM verdicts WHERE id = ?", gone)
         self._kept = kept
         self.changes += 1
@@ -259,17 +243,7 @@ def _checksum(written: bytes, saved: bytes | None) -> int:
     return zlib.crc32(saved or b"", zlib.crc32(written))
 
 
-_Part: TypeAlias = (
-    str
-    | float
-    | bytes
-    | Struct
-    | Mapping[str, "_Part"]
-    | tuple["_Part", ...]
-    | list["_Part"]
-    | frozenset["_Part"]
-    | None
-)
+_Part: TypeAlias = str | float | bytes | Struct | Mapping[str, "_Part"] | Collection["_Part"] | None
 _MODEL = (content, left_out, observations, outcomes, records, trajectory)
 _STRUCTS: Mapping[str, type[Struct]] = {
     kind.__name__: kind
@@ -278,10 +252,7 @@ _STRUCTS: Mapping[str, type[Struct]] = {
     if isinstance(kind, type) and issubclass(kind, Struct)
 }
 _COLLECTIONS: Mapping[str, Callable[[list[object]], object]] = {
-    "tuple": tuple,
-    "list": list,
-    "frozenset": frozenset,
-    "Tools": observations.Tools,
+    kind.__name__: kind for kind in (tuple, list, frozenset, observations.Tools)
 }
 
 

@@ -345,15 +345,15 @@ class WebView:
     async def _give(self, service: Runtime, form: Form) -> str:
         """Keep a verdict on a run, or take it back; return the path of the run's page."""
         shown, key, word = self._shown, form.get("id", ""), form.get("verdict", "")
-        verdicts, is_good, reason, now_ns = shown.verdicts, word == "good", form.get("reason", ""), service.clock()
-        run, given = shown.store.find(key), verdicts.find(key)
+        verdicts, now_ns, run = shown.verdicts, service.clock(), shown.store.find(key)
         if word not in ("good", "bad", "none"):
             raise FormError("`verdict` must be `good`, `bad` or `none`")
-        if run is not None:
-            given = RunVerdict.on(run.trajectory, is_good=is_good, reason=reason, source=IN_WEB_VIEW, given_ns=now_ns)
-        elif given is None:
+        label = "good" if word == "good" else "bad"
+        given = verdicts.find(key) if run is None else RunVerdict.on(run.trajectory, label)
+        if given is None:
             raise FormError("no such run is kept: `id` is the last part of the address of its page", 404)
-        given = replace(given, is_good=is_good, reason=plain_reason(reason), source=IN_WEB_VIEW, given_ns=now_ns)
+        reason = plain_reason(form.get("reason", ""))
+        given = replace(given, label=label, reason=reason, source=IN_WEB_VIEW, given_ns=now_ns)
         give = partial(verdicts.take_back, key) if word == "none" else partial(verdicts.give, given, run)
         try:
             await beside(give, "verdict")
@@ -362,7 +362,7 @@ class WebView:
         if word == "none":
             self._given["taken_back", IN_WEB_VIEW] += 1
         else:
-            events = verdict_events([given.event], now_ns)
+            events = verdict_events([given], now_ns)
             if not isinstance(await service.intake.consume("logs", events, None), Accepted):
                 service.metrics.own_dropped.add(1, ("", "logs", "queue_full"))
             self._send(service, given, run or verdicts.scorecard(key))

@@ -117,12 +117,8 @@ _MAX_FILES = 16
 _SCREENS = re.compile(r"screen_?shot|screen_?capture|computer_?use|^computer(?:_\d+)?$", re.IGNORECASE)
 
 
-def hold_picture(texts: Sequence[bytes]) -> bool:
-    """Return whether any of these folded texts holds a picture, sound or a file, or a placeholder of one."""
-    return _WORDS.is_in_bytes(b"  ".join(texts)) and any(map(_holds_picture, texts))
-
-
-def _holds_picture(folded: bytes) -> bool:
+def holds_picture(folded: bytes) -> bool:
+    """Return whether a folded text holds a picture, sound or a file, or a placeholder of one."""
     if not _WORDS.is_in_bytes(folded):
         return False
     for words, pattern in _PICTURES:

@@ -19,7 +19,7 @@ from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.gaps import NO_USER, gap_of, hold_picture, not_found, shows_screen, without_delegated
+from toolgauge.score.origins.gaps import NO_USER, gap_of, holds_picture, not_found, shows_screen, without_delegated
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.recorded_values import result_parts
 from toolgauge.score.selection import has_taken_effect, shown
@@ -150,12 +150,6 @@ class Texts(Struct, eq=False, gc=False):
             _stands_alone(phrase, content, _NO_JOINTS, content.find(phrase), range(_MAX_HITS))
             for content in self.contents
         )
-
-    def spells(self, joined: bytes) -> bool:
-        """Return whether the characters of a word follow each other with at most two others between them."""
-        letters = rb"[ '._/-]{0,2}".join(re.escape(bytes((code,))) for code in joined)
-        pattern = re.compile(rb"(?<![a-z0-9])" + letters + rb"(?![a-z0-9])")
-        return any(pattern.search(value_forms.plain(content[:_MAX_SPELLED])) for content in self.contents[-_SEARCHES:])
 
 
 class _Reading(NamedTuple):
@@ -300,7 +294,7 @@ class Seen:
         contents, results = self.user.contents, self.results.contents
         users, known = self._searched
         self._searched = len(contents), len(results)
-        if self._gap is None and (new := contents[users:] + results[known:]) and hold_picture(new):
+        if self._gap is None and any(map(holds_picture, contents[users:] + results[known:])):
             self._gap = not_found("no_content", "a picture or a file came before it, which is not read")
         return self._gap
 
@@ -404,7 +398,11 @@ class Seen:
         if not _SHORTEST_SPELLED <= len(joined) <= _LONGEST_SPELLED or not joined.isalnum():
             return False
         self._phrases += 1
-        return self._phrases <= _MAX_PHRASES and self.user.spells(joined)
+        # The characters follow each other with at most two others between them.
+        letters = rb"[ '._/-]{0,2}".join(re.escape(bytes((code,))) for code in joined)
+        pattern = re.compile(rb"(?<![a-z0-9])" + letters + rb"(?![a-z0-9])")
+        plain = (value_forms.plain(content[:_MAX_SPELLED]) for content in self.user.contents[-_SEARCHES:])
+        return self._phrases <= _MAX_PHRASES and any(map(pattern.search, plain))
 
     def day(self, days: Iterable[Day], tool: str) -> Source | None:
         """Return where a day, or one right beside it, had been named."""

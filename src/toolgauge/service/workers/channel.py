@@ -15,7 +15,6 @@ import socket
 import struct
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from enum import IntEnum
 from threading import Lock
 from typing import NamedTuple, TypeVar
@@ -68,13 +67,6 @@ class Frame(NamedTuple):
         if not isinstance(value, of):
             raise TypeError(f"a frame holds {type(value).__name__}, not {' or '.join(one.__name__ for one in of)}")
         return value
-
-
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """The sections of a configuration that stay as they were in a worker, with the reasons."""
-
-    kept: dict[str, str]
 
 
 class _Pickler(pickle.Pickler):
@@ -154,8 +146,6 @@ class Channel:
     async def close(self) -> None:
         """Close this end. Works twice."""
         self._writer.close()
-        try:
+        # The other side may have gone before.
+        with contextlib.suppress(OSError):
             await self._writer.wait_closed()
-        except OSError:
-            # The other side has gone before.
-            return

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from hashlib import blake2b
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from toolgauge.config.model import Config
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outgoing, Refused, Signal
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.metrics import Counter, Gauge
+from toolgauge.model.metrics import Counter
 from toolgauge.otlp.request import Divider, Part
 from toolgauge.pipeline.stages import ignore
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
@@ -27,7 +27,6 @@ from toolgauge.service.health import parts_of_process
 from toolgauge.service.pipeline_factory import make_watcher
 from toolgauge.service.process import MemoryGuard, Relief, SteadyClock, cancelled
 from toolgauge.service.runtime import Losses, Runtime
-from toolgauge.service.watching import send_own
 from toolgauge.service.workers.channel import Kind, packed
 from toolgauge.service.workers.merged_metrics import MergedRegistry
 from toolgauge.service.workers.redistribution import redistribute
@@ -36,7 +35,6 @@ from toolgauge.service.workers.worker_process import Unsettled, WorkerProcess, W
 from toolgauge.settings import file_path
 from toolgauge.state.store import StateStore
 
-_T = TypeVar("_T")
 _SNAPSHOT_EVERY_S = 1.0
 _SNAPSHOT_WITHIN_S = 1.0  # A scrape waits so long for workers that are busy; then it has their last snapshots
 # A worker may take so long until it has scored and judged all open trajectories.
@@ -174,6 +172,7 @@ class Front(Runtime):
             metrics=self.metrics,
             clock=clock,
         )
+        self.run = self.observing.run
         self._listen(config, self.divided, lambda: workers.components() | parts_of_process(self.memory, self.start_ns))
         self._refreshing: asyncio.Task[None] | None = None
         if self.endpoint is not None:
@@ -183,16 +182,6 @@ class Front(Runtime):
     def is_empty(self) -> bool:
         """Whether nothing is in any worker that could leave."""
         return self.workers.is_empty
-
-    @property
-    def trajectories_open(self) -> int:
-        """Trajectories that are being assembled, by the last snapshots."""
-        gauges = (metric for metric in self.workers.registry if metric.name == "toolgauge.traces.open")
-        return int(sum(gauge.cells.get((), 0) for gauge in gauges if isinstance(gauge, Gauge)))
-
-    async def run(self, work: Callable[[], _T]) -> _T:
-        """Do this on the thread that observes, between two pieces of its work."""
-        return await self.observing.run(work)
 
     def hurry(self) -> None:
         """Kill workers that hang sooner: a reload would wait for them, and the stop for the reload."""
@@ -236,7 +225,8 @@ class Front(Runtime):
         await cancelled(self._refreshing)
         processes = self.workers.processes
         for process in processes:
-            process.begin_to_stop(began_ns)
+            process.hurry()
+            process.send(Kind.STOP, began_ns.to_bytes(8))
         # When all workers have scored, the watch ends, and one worker sends the last metrics of all.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_METRICS_WITHIN_S - (self.clock() - began_ns) / 1e9):
@@ -268,10 +258,6 @@ class Front(Runtime):
         self.observing.shed()
         for process in self.workers.processes:
             process.send(Kind.RELIEVE, bytes((relief,)))
-
-    def put_own(self, outgoing: Outgoing) -> None:
-        """Have any worker send a request of our own, and count it when none runs."""
-        send_own((outgoing,), self.put, self.metrics)
 
     def put(self, outgoing: Outgoing) -> bool:
         """Have any worker send a request of our own; False when none runs."""

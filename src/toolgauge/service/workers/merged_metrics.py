@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from toolgauge.model.metrics import Counter, Gauge, Histogram, HistogramCell, Labels, Metric, MetricRegistry, snapshot
+from toolgauge.model.metrics import Counter, Gauge, Histogram, HistogramCell, Labels, Metric, MetricRegistry
 from toolgauge.service.health import ComponentHealth
 
 _K = TypeVar("_K")
@@ -27,16 +27,11 @@ _STATE = "{state}"  # Of these the largest is shown: 1 when it is so for any wor
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of a worker: its metrics, the health of its parts, and whether nothing is in it that could leave."""
+    """The state of a worker: its metrics that have a cell, the health of its parts, and whether nothing is in it that could leave."""
 
     metrics: tuple[Metric, ...]
     health: Mapping[str, ComponentHealth]
     is_empty: bool
-
-    @classmethod
-    def of(cls, registry: MetricRegistry, health: Mapping[str, ComponentHealth], *, is_empty: bool) -> "Snapshot":
-        """Copy a worker's metrics; those without a cell are left out."""
-        return cls(tuple(metric for metric in snapshot(registry) if metric.cells), health, is_empty)
 
 
 class MergedRegistry(MetricRegistry):

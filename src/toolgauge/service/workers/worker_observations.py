@@ -21,7 +21,7 @@ from toolgauge.model.feedback import Feedback
 from toolgauge.model.notices import Notice
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.regressions import Regression
-from toolgauge.pipeline.stages import ObservedSink, ScorecardSink, ignore
+from toolgauge.pipeline.stages import ignore
 from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults, settle
@@ -64,11 +64,6 @@ class Observed(Struct, array_like=True):
 
 _ENCODER = msgspec.msgpack.Encoder()
 _OBSERVED = msgspec.msgpack.Decoder(Observed)
-
-
-def trajectories_of(message: bytes) -> int:
-    """Return the number of trajectories in a message, without reading it."""
-    return int.from_bytes(message[:_COUNT_BYTES])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +131,7 @@ class Observations:
         if has_room:
             self._work.put(partial(self.read, message))
         else:
-            self._dropped += trajectories_of(message)
+            self._dropped += int.from_bytes(message[:_COUNT_BYTES])
 
     def keep(self, streams: Mapping[tuple[str, str], str]) -> None:
         """Watch the scores of these criteria, given as measures by name and revision. Belongs to the observing thread."""
@@ -179,7 +174,8 @@ class Observations:
             for scores in observed.scores:
                 with self._faults.survived():
                     # By this clock: the clocks of workers that were started later may differ, and conversations end by one clock.
-                    self._report(self._watcher.add(scores, self._clock() if now_ns is None else now_ns))
+                    if regressions := self._watcher.add(scores, self._clock() if now_ns is None else now_ns):
+                        self._on_regressions(regressions)
         for pickled in observed.scorecards:
             with self._faults.survived():
                 scorecard: Scorecard = pickle.loads(pickled)  # noqa: S301 (written by a worker of ours)
@@ -197,16 +193,12 @@ class Observations:
 
     def tick(self, now_ns: int) -> None:
         """Count the conversations that are complete. Belongs to the observing thread."""
-        if self._watcher is not None:
-            self._report(self._watcher.tick(now_ns))
-
-    def _report(self, regressions: Sequence[Regression]) -> None:
-        if regressions:
+        if self._watcher is not None and (regressions := self._watcher.tick(now_ns)):
             self._on_regressions(regressions)
 
 
 class WorkerObserver:
-    """Sends the scorecards that pass through a sink. All but `start` and `control` belong to the worker's thread."""
+    """Sends the scorecards that are added. All but `start` and `control` belong to the worker's thread."""
 
     def __init__(self, send: Callable[[bytes], bool], *, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._send = send
@@ -236,10 +228,6 @@ class WorkerObserver:
     def control(self, message: bytes) -> None:
         """Take the front's wishes. Any thread may call."""
         self._wanted = msgspec.msgpack.decode(message, type=Wanted)
-
-    def observe(self, sink: ScorecardSink) -> ScorecardSink:
-        """Wrap a sink: scorecards that pass through it are handed over."""
-        return ObservedSink(sink, self.add)
 
     def add(self, scorecard: Scorecard) -> None:
         """Take note of a scorecard; send when it is time."""

@@ -57,19 +57,19 @@ class _Life:
     channel: Channel
     ready: asyncio.Future[None]
     began_s: float
+    reading: asyncio.Task[None] = field(init=False)
+    watching: asyncio.Task[None] = field(init=False)
     # Ticks since the last beat of its thread, and since the last frame of its event loop.
     beat_ticks: int = 0
     frame_ticks: int = 0
     is_silent: bool = False
     is_hung: bool = False
     waiting: dict[int, _Waiting] = field(default_factory=dict)
-    questions: dict[int, asyncio.Future[Frame]] = field(default_factory=dict)
+    questions: dict[int, asyncio.Future[Frame | None]] = field(default_factory=dict)
     bytes_waiting: int = 0
     accepted: int = 0
     accepted_ns: int = 0
     refused: int = 0
-    reading: asyncio.Task[None] | None = None
-    watching: asyncio.Task[None] | None = None
 
 
 class WorkerProcess:
@@ -153,26 +153,17 @@ class WorkerProcess:
         if life is None or not self.is_ready:
             return None
         number = self._number()
-        answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Frame | None] = asyncio.get_running_loop().create_future()
         life.questions[number] = answer
         life.channel.send(kind, number, content)
         try:
             return await answer
-        except asyncio.CancelledError:
-            if answer.cancelled() and life.questions.get(number) is None:
-                return None
-            raise
         finally:
             life.questions.pop(number, None)
 
     def hurry(self) -> None:
         """Kill it sooner if it hangs, and do not start it again."""
         self._is_ending = True
-
-    def begin_to_stop(self, began_ns: int) -> None:
-        """Have it stop in order, within the time that is left of 28 s since then."""
-        self._is_ending = True
-        self.send(Kind.STOP, began_ns.to_bytes(8))
 
     async def has_last_metrics(self) -> None:
         """Wait until it has scored everything at its end, or is dead."""
@@ -190,8 +181,7 @@ class WorkerProcess:
                 async with asyncio.timeout(timeout_s):
                     await life.process.wait()
             self.kill()
-            if life.reading is not None:
-                await life.reading
+            await life.reading
         running, self._running = self._running, None
         if running is not None:
             if life is None:
@@ -250,7 +240,7 @@ class WorkerProcess:
         pause_s = _FIRST_PAUSE_S
         while not self._is_ending:
             life = self._life
-            if life is not None and life.reading is not None:
+            if life is not None:
                 await life.reading
                 if time.monotonic() - life.began_s > _WELL_AFTER_S:
                     pause_s = _FIRST_PAUSE_S
@@ -324,8 +314,7 @@ class WorkerProcess:
         reason = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         if life.is_hung:
             reason = f"did not respond for {round(self._tick_s * max(life.beat_ticks, life.frame_ticks))} s, was killed"
-        if life.watching is not None:
-            life.watching.cancel()
+        life.watching.cancel()
         if not life.ready.done():
             life.ready.set_exception(StartError(f"worker {self.number} {reason} before it was ready"))
         was_ready, self.is_ready, self._life = self.is_ready, False, None
@@ -334,9 +323,9 @@ class WorkerProcess:
                 self._on.refused(waiting.spans)
             if not waiting.answer.done():
                 waiting.answer.set_result(Refused("the worker died, and is started again"))
-        for question in tuple(life.questions.values()):
-            question.cancel()
-        life.questions.clear()
+        for question in life.questions.values():
+            if not question.done():
+                question.set_result(None)
         self._freed.set()
         self._last.set()
         if was_ready and not (self._is_ending and self.losses is not None):

@@ -3,17 +3,20 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
+
+import msgspec
 
 from toolgauge.backends.settings import VENDORS, BackendSettings
 from toolgauge.config.model import Config, Receivers
 from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused, Signal
 from toolgauge.model.errors import ToolgaugeError
+from toolgauge.model.metrics import snapshot
 from toolgauge.service.process import Faults, Relief
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
-from toolgauge.service.workers.channel import Adopted, Channel, Frame, Kind, packed, unpack_request
+from toolgauge.service.workers.channel import Channel, Frame, Kind, packed, unpack_request
 from toolgauge.service.workers.merged_metrics import Snapshot
 from toolgauge.service.workers.redistribution import directory_of
 from toolgauge.settings import file_path
@@ -74,15 +77,8 @@ class FrontLink:
         """Send this worker's state."""
         if self.service is not None:
             service = self.service
-            snapshot = Snapshot.of(service.metrics.registry, service.health.components(), is_empty=service.is_empty)
-            self._send(kind, number, packed(snapshot))
-
-
-class WorkerReloader(Reloader):
-    """Reloads a worker when the front asks for it, which also logs it."""
-
-    def log(self, changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:
-        """Do nothing."""
+            metrics = tuple(metric for metric in snapshot(service.metrics.registry) if metric.cells)
+            self._send(kind, number, packed(Snapshot(metrics, service.health.components(), service.is_empty)))
 
 
 class WorkerService:
@@ -93,7 +89,7 @@ class WorkerService:
         channel: Channel,
         link: FrontLink,
         service: Service,
-        reloader: WorkerReloader,
+        reloader: Reloader,
         control: Callable[[bytes], None],
     ) -> None:
         self._channel = channel
@@ -184,7 +180,7 @@ class WorkerService:
     async def _adopt(self, number: int) -> None:
         loaded, self._loaded = self._loaded, None
         kept = {} if loaded is None else await self._reloader.apply(loaded)
-        self._channel.send(Kind.ADOPTED, number, packed(Adopted(kept)))
+        self._channel.send(Kind.ADOPTED, number, msgspec.msgpack.encode(kept))
 
 
 def share(config: Config, number: int, workers: int) -> Config:

@@ -51,7 +51,7 @@ def drop_reason(reason: str) -> str:
 class MetricSection:
     """Metrics of one `section` of the table: each annotated attribute is registered under its row.
 
-    `groups` are the labels that stand behind a name in place of a label, where settings decide about them.
+    `groups` have the labels behind a name in place of a label, where settings decide about these.
     """
 
     section: ClassVar[str]

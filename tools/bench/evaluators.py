@@ -156,7 +156,6 @@ def prepare(file: Path) -> Iterator[Prepared]:
     evaluators: dict[str, tuple[Evaluator, Evaluator]] = {}
     for number, line in enumerate(file.read_bytes().splitlines(), 1):
         case = parse(f"{file.name}:{number}", line)
-        assert isinstance(case, Case), case
         key = json.dumps(case.config, sort_keys=True)
         try:
             if key not in evaluators:

@@ -15,7 +15,7 @@ from toolgauge.recordings.recorded_requests import STDIN, UNREADABLE, decompress
 
 
 class CaseError(Exception):
-    """A case cannot be scored; the message names the key and the allowed values."""
+    """A case cannot be read or scored; the message names the key and the allowed values."""
 
 
 _MAX_DEPTH = 100
@@ -48,33 +48,24 @@ class Case:
     verdicts: tuple[Json, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
-    """A line without a readable case; `problem` is for a person."""
-
-    place: str
-    problem: str
-
-
-def parse(place: str, content: bytes) -> Case | Unreadable:
-    """Read one line of a file."""
+def parse(place: str, content: bytes) -> Case:
+    """Read one line of a file; raise `CaseError` for a line without a readable case."""
     try:
         written: Json = json.loads(content)
     except ValueError as error:
-        return Unreadable(place=place, problem=_ARRAY if content.strip() == b"[" else f"not JSON: {error}")
+        raise CaseError(_ARRAY if content.strip() == b"[" else f"not JSON: {error}") from error
     except RecursionError:
-        return Unreadable(place=place, problem=_TOO_DEEP)
+        raise CaseError(_TOO_DEEP) from None
     # An empty list at the end is a level, too.
     if values_within(written, _MAX_DEPTH - 1) is None:
-        return Unreadable(place=place, problem=_TOO_DEEP)
+        raise CaseError(_TOO_DEEP)
     if not isinstance(written, dict):
-        return Unreadable(place=place, problem=_ARRAY if isinstance(written, list) else "a case is a JSON object")
-    if (problem := _problem(written)) is not None:
-        return Unreadable(place=place, problem=problem)
+        raise CaseError(_ARRAY if isinstance(written, list) else "a case is a JSON object")
+    _check(written)
     expected = as_object(written.get("expected"))
     return Case(
         place=place,
-        # `_problem` has checked the types of these casts.
+        # `_check` has checked the types of these casts.
         name=cast("str", written["id"]),
         evaluator=cast("str", written["evaluator"]),
         config=as_object(written.get("config")),
@@ -85,32 +76,31 @@ def parse(place: str, content: bytes) -> Case | Unreadable:
     )
 
 
-def _problem(written: JsonObject) -> str | None:
+def _check(written: JsonObject) -> None:
     if "case" in written and not written.keys() & {"id", "actual"}:
-        return (
+        raise CaseError(
             "this looks like a line of a reference file (`case`, `expected`), not a case with `id` and `actual`: name the file in a "
             "criterion, `reference: {file: FILE, key: eval.case.id}`, and score a recording by `toolgauge check --criteria`"
         )
     for key in ("id", "evaluator"):
         if not isinstance(written.get(key), str) or not written[key]:
-            return f"`{key}` must be a text"
+            raise CaseError(f"`{key}` must be a text")
     name = written["id"]
     for key in ("config", "expected", "actual"):
         if not isinstance(written.get(key) or {}, dict):
-            return f"case `{name}`: `{key}` must be an object"
+            raise CaseError(f"case `{name}`: `{key}` must be an object")
     if not isinstance(written.get("actual"), dict):
-        return f"case `{name}`: there is no `actual`"
+        raise CaseError(f"case `{name}`: there is no `actual`")
     if not isinstance(written.get("verdicts") or [], list):
-        return f"case `{name}`: `verdicts` must be a list"
+        raise CaseError(f"case `{name}`: `verdicts` must be a list")
     pass_at = written.get("pass_at", 1.0)
     if not isinstance(pass_at, int | float) or isinstance(pass_at, bool) or not 0 <= pass_at <= 1:
-        return f"case `{name}`: `pass_at` must be a number from 0 to 1"
+        raise CaseError(f"case `{name}`: `pass_at` must be a number from 0 to 1")
     # Find a key that is nearly one of ours: a case may carry what else it likes, but not `pas_at`.
     for key in written:
         meant = "pass_at" if key == "threshold" and "pass_at" not in written else _meant(key)
         if meant is not None:
-            return f"case `{written['id']}`: unknown key `{key[:80]}`; did you mean `{meant}`?"
-    return None
+            raise CaseError(f"case `{name}`: unknown key `{key[:80]}`; did you mean `{meant}`?")
 
 
 # Cases of one file have the same keys: this halves the time of reading a case.

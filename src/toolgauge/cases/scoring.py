@@ -4,9 +4,9 @@ A broken evaluator, an unknown parameter and a case of unknown shape give that o
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from toolgauge import plugins
 from toolgauge.cases.actual import records_trajectory, trajectory_of
 from toolgauge.cases.case import Case, CaseError
 from toolgauge.cases.expectations import expected_of
-from toolgauge.judge.inquiry import Answer, ScriptedEvaluator, scripted
+from toolgauge.judge.inquiry import ScriptedEvaluator, scripted
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
@@ -29,9 +29,6 @@ from toolgauge.score.criterion import Criterion, Inline, NoReference
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
 from toolgauge.service.plug_in_evaluators import on_spare_thread
-
-# Makes the function that answers the questions of one case from its verdicts.
-Judge: TypeAlias = Callable[[Sequence[Json]], Answer]
 
 
 def answers(verdicts: Sequence[Json]) -> Sequence[Json]:
@@ -61,8 +58,7 @@ class CaseResult:
 class Cases:
     """Scores cases one after the other; evaluators with the same parameters are made once."""
 
-    def __init__(self, judge: Judge = scripted, registered_tools: Mapping[str, ToolDefinition] | None = None) -> None:
-        self._judge = judge
+    def __init__(self, registered_tools: Mapping[str, ToolDefinition] | None = None) -> None:
         self._registered_tools = registered_tools
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
 
@@ -94,8 +90,8 @@ class Cases:
 
     def _scored(self, case: Case, found: Evaluator | JudgeEvaluator, expected: Expected | None) -> CaseResult:
         is_judge = isinstance(found, JudgeEvaluator)
-        scripted = ScriptedEvaluator(found, self._judge(answers(case.verdicts))) if is_judge else found
-        evaluator = cast("Evaluator", scripted)  # a scripted one has the version and level of its evaluator
+        judging = ScriptedEvaluator(found, scripted(answers(case.verdicts))) if is_judge else found
+        evaluator = cast("Evaluator", judging)  # a scripted one has the version and level of its evaluator
         trajectory = trajectory_of(case.actual, as_written=needs_of(found).raw_spans)
         if self._registered_tools:
             trajectory = replace(trajectory, registered_tools=self._registered_tools)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from toolgauge.cases.case import Unreadable, check_files, lines, parse
+from toolgauge.cases.case import CaseError, check_files, lines, parse
 from toolgauge.cases.scoring import CaseResult, Cases, result_object
 from toolgauge.cli.check import Asked
 from toolgauge.cli.output import judged_nothing, terminal_style
@@ -42,13 +42,14 @@ def check_cases(asked: Asked, reports: Reports, baseline: Baseline | None) -> tu
     # By evaluator, in place of a criterion.
     counts: dict[str, CriterionCounts] = {}
     for place, content in lines(asked.files):
-        case = parse(place, content)
-        if isinstance(case, Unreadable):
+        try:
+            case = parse(place, content)
+        except CaseError as error:
             words[_UNREADABLE] += 1
-            echo(f"error: {indented(f'{case.place}: {case.problem}', _INDENT)}", err=True)
-            outcome = Errored(error_type=_UNREADABLE, message=case.problem)
+            echo(f"error: {indented(f'{place}: {error}', _INDENT)}", err=True)
+            outcome = Errored(error_type=_UNREADABLE, message=str(error))
             counts.setdefault(_UNREADABLE, CriterionCounts(_UNREADABLE)).add(outcome)
-            reports.add((_row(_UNREADABLE, case.place, case.place, [(outcome, "")], "", hidden),))
+            reports.add((_row(_UNREADABLE, place, place, [(outcome, "")], "", hidden),))
             continue
         first = places.setdefault(case.name, case.place)
         if first != case.place:

@@ -184,8 +184,7 @@ class ScoredRecordings:
         except OSError as error:
             raise RecordingError(f"cannot read `{error.filename}`: {error.strerror}") from error
         known = self._known.pop(files, None)
-        before = None if known is None else known[1].scoring
-        if known is not None and known[0] == states and (before is scoring or before == scoring):
+        if known is not None and known[0] == states and known[1].scoring == scoring:
             self._known[files] = known
             work.unread |= known[1].unread
             return known[1]

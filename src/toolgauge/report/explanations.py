@@ -95,7 +95,7 @@ _MAX_WHERE = 200
 _MAX_VALUE = 400
 _MAX_BRIEF_VALUE = 60
 FAILED: tuple[OutcomeWord, ...] = ("fail", "error")
-_WORST_FIRST: tuple[OutcomeWord, ...] = (*FAILED, "pass")
+_WORST_FIRST: tuple[OutcomeWord, ...] = (*FAILED, "pass", "not_evaluated")
 _DEFAULT = "default."
 # Failures of one run that explain its others come first; criteria written by a user come before these.
 _CAUSES = (
@@ -245,7 +245,7 @@ def live_outcome(results: Sequence[Result]) -> OutcomeWord:
 
 def joined(words: Collection[OutcomeWord]) -> OutcomeWord:
     """Join outcomes: a failure outweighs a pass, a pass outweighs `not_evaluated`, which stands for none."""
-    return next((word for word in _WORST_FIRST if word in words), "not_evaluated")
+    return next(word for word in _WORST_FIRST if word in words or word == "not_evaluated")
 
 
 def deciding(results: Sequence[Result]) -> Sequence[Result]:

@@ -203,6 +203,7 @@ class TrajectoryWriter:
                 is_empty = isinstance(call.arguments, Recorded) and call.arguments.value == {}
                 whole = ShownValue(note="none") if is_empty else self._value(call.arguments, room)
                 error = call.error
+                text = "" if error is None or not shows_values else self._redactor.error(error.message, room)
                 shown.append(
                     ShownCall(
                         number=number,
@@ -212,11 +213,7 @@ class TrajectoryWriter:
                         whole=None if arguments else whole,
                         result=self._value(call.result, room),
                         error_kind="" if error is None else self._name(error_words(error.kind)),
-                        error=None
-                        if error is None
-                        else self._redactor.error(error.message, room)
-                        if shows_values
-                        else "",
+                        error=None if error is None else text,
                         verdicts=tuple(sorted(about[id(call)], key=lambda verdict: _BY_URGENCY.index(verdict.word))),
                         missing=tuple(map(reason_words, observed.missing(call))),
                         is_asked=number == asked,

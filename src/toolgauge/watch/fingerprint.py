@@ -84,10 +84,7 @@ def made_with(trajectory: Trajectory) -> dict[str, str]:
 
 
 def _first_text(trajectory: Trajectory, role: Literal["system", "user"]) -> str | None:
-    for message in trajectory.messages:
-        if message.role == role:
-            return message.text
-    return None
+    return next((message.text for message in trajectory.messages if message.role == role), None)
 
 
 def joined(earlier: Mapping[str, str], later: Mapping[str, str]) -> dict[str, str]:

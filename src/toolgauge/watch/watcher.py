@@ -7,7 +7,7 @@ A complete conversation gives one observation to each of its streams. All stream
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 from zlib import crc32
 
 import msgspec
@@ -92,7 +92,6 @@ def least_baseline(run_length: float) -> int:
     return 1000 if run_length >= 100_000 else 200
 
 
-_STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered")
 _TOGETHER_NS = 10 * MINUTE
 _SHOWN_EVERY = SECOND
 _BUDGET = b"b"
@@ -137,7 +136,7 @@ class Watcher:
         # Another thread may be writing: the streams are copied in one step.
         metrics.streams.observe = lambda: {
             (state,): sum(stream.detector.state == state for stream in tuple(self._streams.values()))
-            for state in _STATES
+            for state in get_args(StreamState)
         }
         self.shed = self._conversations.shed
         # Not known before the first observation.

@@ -7,6 +7,7 @@ from io import StringIO
 from itertools import islice
 from pathlib import Path
 
+from toolgauge.config.parse import read_file
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.feedback import Feedback, FeedbackSink
 from toolgauge.model.trajectory import Trajectory
@@ -111,10 +112,9 @@ class RecordedFeedback(FeedbackSink):
         passed = feedback.passed
         if feedback.value is not None and self._pass_at is not None:
             passed = feedback.value >= self._pass_at
-        is_conversation = feedback.trace_id is None
-        found = feedback.conversation_id if is_conversation else feedback.trace_id
+        labelled = Labelled(feedback.trace_id is None, feedback.trace_id or feedback.conversation_id or "")
         value = "" if feedback.value is None else f"{feedback.value:g}"
-        labels.add_value(Labelled(is_conversation=is_conversation, id=found or ""), value, passed=passed)
+        labels.add_value(labelled, value, passed=passed)
 
 
 def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
@@ -155,10 +155,8 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     """Yield the rows with their lines; spreadsheets write a mark at the beginning, and semicolons or tabs."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise ConfigError(f"no such file: `{path}`") from error
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_file(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise ConfigError(f"cannot read `{path}`: {error}") from error
     head = text.partition("\n")[0]
     reader = csv.reader(StringIO(text, newline=""), delimiter=max(",;\t", key=head.count), strict=True)

@@ -26,14 +26,8 @@ from toolgauge.score.selection import readable_arguments
 # Keys come from models, and may be new in every call.
 _MAX_DEPTH, _MAX_KEYS, _MAX_NODES = 6, 60, 1000
 KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
-_TYPES: Mapping[Form, str] = {
-    "null": "null",
-    "boolean": "boolean",
-    "integer": "integer",
-    "number": "number",
-    "list": "array",
-    "object": "object",
-}
+# The forms that are types of JSON Schema by the same name; a list is an `array`, and all others are texts.
+_TYPES = frozenset[Form](("null", "boolean", "integer", "number", "object"))
 # A range is wider than the values seen by this share, on both sides.
 _MARGIN = 0.5
 
@@ -104,7 +98,7 @@ class ArgumentNode:
     def schema(self, requirements: Requirements, definition: str) -> _Schema:
         """Write the JSON Schema of the values."""
         summary = self.profile.summary(definition)
-        types = sorted({_TYPES.get(form, "string") for form in summary.forms})
+        types = sorted({"array" if one == "list" else one if one in _TYPES else "string" for one in summary.forms})
         if "number" in types and "integer" in types:
             types.remove("integer")
         schema: _Schema = {"type": types[0] if len(types) == 1 else types}

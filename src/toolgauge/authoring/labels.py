@@ -13,6 +13,7 @@ from toolgauge.model.feedback import Feedback, FeedbackSink
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS, verdict_of
 from toolgauge.report.terminal import printable, shortened
+from toolgauge.score.selection import first_notes
 
 _TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"
 _SHOWN_PROBLEMS, _SHOWN_LENGTH, _MOST_NAMES = 10, 80, 20
@@ -143,10 +144,8 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
         hint = f"a verdict is {PLAIN_VERDICTS}" if any("is no verdict" in problem for problem in problems) else None
         if len(problems) == 1:
             raise ConfigError(f"`{path}`, {problems[0]}", hint=hint)
-        shown = [f"{len(problems)} problems in `{path}`", *(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])]
-        if len(problems) > _SHOWN_PROBLEMS:
-            shown.append(f"  and {len(problems) - _SHOWN_PROBLEMS} more")
-        raise ConfigError("\n".join(shown), hint=hint)
+        shown = first_notes(problems, _SHOWN_PROBLEMS)
+        raise ConfigError("\n  ".join([f"{len(problems)} problems in `{path}`", *shown]), hint=hint)
     if not labels.verdicts:
         raise ConfigError(f"`{path}` has no labels", hint=f"a header `{_TRACE},{_VERDICT}`, then one line for each")
     return labels

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import TypeAlias
 
 from toolgauge.authoring.criteria_yaml import Commented, Written, may_be_written
@@ -182,12 +184,10 @@ class Alternatives:
     def add(self, run: int, tools: frozenset[str]) -> None:
         """Add a set."""
         self.all.add(run, holds=True)
-        if self.sets is None:
-            return
-        if tools not in self.sets and len(self.sets) == _MAX_SETS:
+        if self.sets is not None and tools not in self.sets and len(self.sets) == _MAX_SETS:
             self.sets = None
-            return
-        self.sets.setdefault(tools, Evidence()).add(run, holds=True)
+        if self.sets is not None:
+            self.sets.setdefault(tools, Evidence()).add(run, holds=True)
 
     def best(self, allowed: AbstractSet[str]) -> tuple[tuple[str, ...], Evidence]:
         """Return at most three tools of which most sets hold one, and the evidence for them."""
@@ -316,16 +316,14 @@ class ToolsUsage:
         by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
         # By tool, the tools that had worked in turns before its first call.
         before: dict[str, frozenset[str]] = {}
-        worked, here, turn = set[str](), set[str](), -1
-        for call in calls:
-            if call.turn != turn:
-                worked |= here
-                here, turn = set[str](), call.turn
-            before.setdefault(call.name, frozenset(worked))
-            if call.name in self.tools:
-                by_tool[call.name].append(call)
-            if not call.has_failed:
-                here.add(call.name)
+        worked = frozenset[str]()
+        for _, of_turn in groupby(calls, key=attrgetter("turn")):
+            together = list(of_turn)
+            for call in together:
+                before.setdefault(call.name, worked)
+                if call.name in self.tools:
+                    by_tool[call.name].append(call)
+            worked |= {call.name for call in together if not call.has_failed}
         source = trajectory.conversation_id or trajectory.trace_id
         for name, of_tool in by_tool.items():
             is_writing = name in trajectory.writing_tools

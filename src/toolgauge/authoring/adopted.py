@@ -19,12 +19,13 @@ _HEAD = (
     "# Criteria that people adopted in the web view. In the shadow a criterion is scored, and compared with later verdicts, but marks\n"
     "# nothing. Change or delete them here: `toolgauge serve` reads this file at its start, on SIGHUP, and after each adoption.\n"
 )
-_ENFORCE = re.compile(r"^([ -]*enforce: *)(?:shadow|live)\b", re.MULTILINE)
+_ENFORCE = re.compile(r"^([ -]*enforce: *)(shadow|live)\b", re.MULTILINE)
 
 
 def adopted(directory: Path) -> Mapping[str, Step]:
     """Return the adopted criteria by name, each in the shadow or live. Raises `ConfigError` where the file cannot be read."""
-    return {name: "shadow" if "shadow" in _enforce(text) else "live" for name, text in _entries(directory).items()}
+    found = {name: _ENFORCE.search(text) for name, text in _entries(directory).items()}
+    return {name: "shadow" if one is not None and one[2] == "shadow" else "live" for name, one in found.items()}
 
 
 def take_step(directory: Path, name: str, step: Step, text: str = "") -> Path:
@@ -48,11 +49,6 @@ def take_step(directory: Path, name: str, step: Step, text: str = "") -> Path:
     except OSError as error:
         raise ConfigError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
     return path
-
-
-def _enforce(text: str) -> str:
-    found = _ENFORCE.search(text)
-    return "" if found is None else found[0]
 
 
 def _entries(directory: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from toolgauge.authoring.freedoms import Freedom, Place
+from toolgauge.authoring.freedoms import Freedom, Place, place_of
 from toolgauge.authoring.runs import RecordedCall, RecordedRun
 from toolgauge.authoring.value_profiles import VARYING, form_of
 from toolgauge.model.json import Json, JsonObject
@@ -95,9 +95,7 @@ def _meets(rule: Rule, first: Json, other: Json) -> bool:
 
 
 def _free(found: Agreement, place: Place, why: str) -> None:
-    while place[-1] is None:
-        place = place[:-1]
-    found.why.setdefault(place, why)
+    found.why.setdefault(place_of(place), why)
 
 
 def _distinct(values: Sequence[Json]) -> list[Json]:

@@ -22,7 +22,8 @@ from toolgauge.authoring.runs import Case, RecordedRun, Task, case_text
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.report.terminal import shortened
+from toolgauge.report.terminal import counted, shortened
+from toolgauge.score.selection import first_names
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 # The longest key of a rule, and the characters that a name in `volatile` cannot have.
@@ -220,9 +221,8 @@ def _promoted(run: RecordedRun) -> DraftCase:
     if len(doubted) == len(slots) or all(call.failure is not None for call in doubted):
         slots.append(_CORRECTION)
     moment = datetime.fromtimestamp(run.start_ns / 1e9, UTC).isoformat(timespec="seconds")
-    where = [f"service {run.service}"] if run.service else []
-    version = [f"version {run.version}"] if run.version else []
-    notes = [f"promoted from a failing run: {', '.join([f'trace {run.trace_id}', moment, *where, *version])}"]
+    where = [f"{word} {name}" for word, name in (("service", run.service), ("version", run.version)) if name]
+    notes = [f"promoted from a failing run: {', '.join([f'trace {run.trace_id}', moment, *where])}"]
     if run.case is None:
         notes.append(
             "the run names no case: give the runs that are to do better the attribute of `when`, with its value"
@@ -238,10 +238,8 @@ def _promoted(run: RecordedRun) -> DraftCase:
 def _notes(task: Task, slots: Sequence[ExpectedSlot]) -> Iterator[str]:
     """Yield the traces of a task, and doubts about them."""
     runs = task.runs
-    traces = [run.trace_id for run in runs[:_MAX_TRACES]]
-    more = [f"and {len(runs) - _MAX_TRACES} more"] if len(runs) > _MAX_TRACES else []
-    number = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    yield f"{'' if task.case is None else f'case {task.case}: '}{number}: trace {', '.join([*traces, *more])}"
+    traces = first_names([run.trace_id for run in runs], _MAX_TRACES)
+    yield f"{'' if task.case is None else f'case {task.case}: '}{counted(len(runs), 'run')}: trace {traces}"
     if task.more:
         yield f"{task.more} further runs were not compared"
     for word, values in (("versions", {run.version for run in runs}), ("services", {run.service for run in runs})):
@@ -286,9 +284,8 @@ _STEP = "  "
 
 def criteria_lines(document: Document, references: str | None) -> Iterator[str]:
     """Yield the lines of a criteria file; `references` is the path of the file that holds the expected calls."""
-    runs = "1 run" if document.runs == 1 else f"{document.runs} runs"
     yield from _comments(
-        f"Written by `toolgauge expect` from {runs}. It holds values of recorded runs: read it before you share it."
+        f"Written by `toolgauge expect` from {counted(document.runs, 'run')}. It holds values of recorded runs: read it before you share it."
     )
     if document.is_promoted:
         yield from _comments(

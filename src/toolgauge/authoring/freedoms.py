@@ -139,20 +139,11 @@ class Freedoms:
             case "label" | "decimal" | "empty":
                 return None
             case "date" | "datetime" | "time":
-                match origin(value, tool, self._seen):
-                    case "user":
-                        return None
-                    case "system":
-                        # A day in instructions is mostly the day of the run.
-                        return _CLOCK
-                    case _ if self._is_today(text.strip()):
-                        return _CLOCK
-                    case None:
-                        return _DAY
-                    case "derived":
-                        return _RELATIVE_DAY
-                    case _:
-                        return None
+                found = origin(value, tool, self._seen)
+                # A day in instructions is mostly the day of the run.
+                if found == "system" or (found != "user" and self._is_today(text.strip())):
+                    return _CLOCK
+                return _DAY if found is None else _RELATIVE_DAY if found == "derived" else None
             case "text":
                 if len(text) > _LONGEST_PHRASE or self._phrases >= _MAX_PHRASES:
                     return _TEXT

@@ -7,10 +7,12 @@ from io import StringIO
 from itertools import islice
 from pathlib import Path
 
+from toolgauge.config.parse import read_file
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.feedback import PLAIN_VERDICTS, Feedback, FeedbackSink, verdict_of
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.terminal import printable, shortened
+from toolgauge.score.selection import first_notes
 
 _TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"
 _SHOWN_PROBLEMS, _SHOWN_LENGTH, _MOST_NAMES = 10, 80, 20
@@ -144,10 +146,8 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
         hint = f"a verdict is {PLAIN_VERDICTS}" if any("is no verdict" in problem for problem in problems) else None
         if len(problems) == 1:
             raise ConfigError(f"`{path}`, {problems[0]}", hint=hint)
-        shown = [f"{len(problems)} problems in `{path}`", *(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])]
-        if len(problems) > _SHOWN_PROBLEMS:
-            shown.append(f"  and {len(problems) - _SHOWN_PROBLEMS} more")
-        raise ConfigError("\n".join(shown), hint=hint)
+        shown = first_notes(problems, _SHOWN_PROBLEMS)
+        raise ConfigError("\n  ".join([f"{len(problems)} problems in `{path}`", *shown]), hint=hint)
     if not labels.verdicts:
         raise ConfigError(f"`{path}` has no labels", hint=f"a header `{_TRACE},{_VERDICT}`, then one line for each")
     return labels
@@ -156,10 +156,8 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     """Yield the rows with their lines; spreadsheets write a mark at the beginning, and semicolons or tabs."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise ConfigError(f"no such file: `{path}`") from error
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_file(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise ConfigError(f"cannot read `{path}`: {error}") from error
     head = text.partition("\n")[0]
     reader = csv.reader(StringIO(text, newline=""), delimiter=max(",;\t", key=head.count), strict=True)

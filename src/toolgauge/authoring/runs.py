@@ -360,12 +360,12 @@ class Chooser:
 
     def _contrary_label(self, trajectory: Trajectory, traces: Sequence[str]) -> str | None:
         """Return how the labels speak against a run; `None` where they are as it has to be."""
-        verdicts, comes_first = set[bool](), trajectory.scope == "conversation"
-        for labels in self._choice.labels:
-            for trace in traces:
-                label = labels.label_of(trace, trajectory.conversation_id, conversation_first=comes_first)
-                verdict = None if label is None else labels.verdicts[label]
-                verdicts |= set() if verdict is None else {verdict}
+        conversation, comes_first = trajectory.conversation_id, trajectory.scope == "conversation"
+        verdicts = {
+            labels.verdicts.get(label) if label is not None else None
+            for labels in self._choice.labels
+            for label in (labels.label_of(trace, conversation, conversation_first=comes_first) for trace in traces)
+        } - {None}
         if not verdicts:
             return "it has no label"
         if len(verdicts) > 1:

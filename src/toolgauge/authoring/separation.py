@@ -364,7 +364,7 @@ class _Trials:
         for call, path, leaf in given:
             subject = ("from", call.name, path)
             run.hold(
-                subject, {tool for tool in self._tools & trails.keys() if trails[tool].judge(call, [leaf]) is None}
+                subject, {tool for tool in self._tools & trails.keys() if not trails[tool].strangers(call, [leaf])}
             )
             run.values[subject].add(hash(leaf))
 

@@ -105,11 +105,7 @@ def of_mcp(answer: Json) -> Mapping[str, Mapping[str, Written]]:
 def criteria_file(seen: SeenTools, names: Sequence[str]) -> str:
     """Write one criteria file of learned criteria and packs."""
     written = ([seen.criteria] if seen.criteria else []) + [pack(name) for name in names]
-    heads: list[str] = []
-    entries: list[str] = []
-    for text in written:
-        head, _, body = text.partition(_START)
-        heads.append("".join(line for line in head.splitlines(keepends=True) if line.startswith("#")))
-        entries.append(body)
-    body = "\n".join(entry for entry in entries if entry)
-    return "".join(heads) + (_START + body if body else "criteria: []\n")
+    parts = [text.partition(_START) for text in written]
+    lines = [line for head, *_ in parts for line in head.splitlines(keepends=True) if line.startswith("#")]
+    body = "\n".join(entries for *_, entries in parts if entries)
+    return "".join(lines) + (_START + body if body else "criteria: []\n")

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import TypeAlias
 
 from toolgauge.authoring.criteria_yaml import Commented, Written, may_be_written
@@ -26,14 +28,8 @@ from toolgauge.score.selection import readable_arguments
 # Keys come from models, and may be new in every call.
 _MAX_DEPTH, _MAX_KEYS, _MAX_NODES = 6, 60, 1000
 KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
-_TYPES: Mapping[Form, str] = {
-    "null": "null",
-    "boolean": "boolean",
-    "integer": "integer",
-    "number": "number",
-    "list": "array",
-    "object": "object",
-}
+# The forms that are types of JSON Schema by the same name; a list is an `array`, and all others are texts.
+_TYPES = frozenset[Form](("null", "boolean", "integer", "number", "object"))
 # A range is wider than the values seen by this share, on both sides.
 _MARGIN = 0.5
 
@@ -104,7 +100,7 @@ class ArgumentNode:
     def schema(self, requirements: Requirements, definition: str) -> _Schema:
         """Write the JSON Schema of the values."""
         summary = self.profile.summary(definition)
-        types = sorted({_TYPES.get(form, "string") for form in summary.forms})
+        types = sorted({"array" if one == "list" else one if one in _TYPES else "string" for one in summary.forms})
         if "number" in types and "integer" in types:
             types.remove("integer")
         schema: _Schema = {"type": types[0] if len(types) == 1 else types}
@@ -188,12 +184,10 @@ class Alternatives:
     def add(self, run: int, tools: frozenset[str]) -> None:
         """Add a set."""
         self.all.add(run, holds=True)
-        if self.sets is None:
-            return
-        if tools not in self.sets and len(self.sets) == _MAX_SETS:
+        if self.sets is not None and tools not in self.sets and len(self.sets) == _MAX_SETS:
             self.sets = None
-            return
-        self.sets.setdefault(tools, Evidence()).add(run, holds=True)
+        if self.sets is not None:
+            self.sets.setdefault(tools, Evidence()).add(run, holds=True)
 
     def best(self, allowed: AbstractSet[str]) -> tuple[tuple[str, ...], Evidence]:
         """Return at most three tools of which most sets hold one, and the evidence for them."""
@@ -322,16 +316,14 @@ class ToolsUsage:
         by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
         # By tool, the tools that had worked in turns before its first call.
         before: dict[str, frozenset[str]] = {}
-        worked, here, turn = set[str](), set[str](), -1
-        for call in calls:
-            if call.turn != turn:
-                worked |= here
-                here, turn = set[str](), call.turn
-            before.setdefault(call.name, frozenset(worked))
-            if call.name in self.tools:
-                by_tool[call.name].append(call)
-            if not call.has_failed:
-                here.add(call.name)
+        worked = frozenset[str]()
+        for _, of_turn in groupby(calls, key=attrgetter("turn")):
+            together = list(of_turn)
+            for call in together:
+                before.setdefault(call.name, worked)
+                if call.name in self.tools:
+                    by_tool[call.name].append(call)
+            worked |= {call.name for call in together if not call.has_failed}
         source = trajectory.conversation_id or trajectory.trace_id
         for name, of_tool in by_tool.items():
             is_writing = name in trajectory.writing_tools

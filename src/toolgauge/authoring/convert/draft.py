@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from toolgauge import plugins
-from toolgauge.config.parse import parse_yaml
+from toolgauge.config.parse import parse_yaml, read_file
 from toolgauge.config.problems import plain
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
@@ -108,30 +108,18 @@ _LINES = (".jsonl", ".ndjson")
 
 def read_documents(file: str) -> Iterator[Document]:
     """Yield the documents of a file; raise `RecordingError` for one that cannot be read."""
-    path = Path(file)
+    path, name = Path(file), file
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise RecordingError(f"cannot read `{file}`: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise RecordingError(f"cannot read `{file}`: not UTF-8") from error
-    if path.suffix in _LINES:
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.strip():
-                yield _document(f"{file}:{number}", line, ".json")
-        return
-    yield _document(file, text, path.suffix)
-
-
-def _document(name: str, text: str, suffix: str) -> Document:
-    if suffix in _YAML:
-        try:
-            return Document(name=name, content=plain(parse_yaml(text, name, None)))
-        except ConfigError as error:
-            raise RecordingError(f"cannot read {error.message}", hint=error.hint) from error
-    try:
-        # What `json.loads` returns is JSON.
-        return Document(name=name, content=cast("Json", json.loads(text)))
+        text = read_file(path).decode("utf-8-sig")
+        for number, part in enumerate(text.splitlines() if path.suffix in _LINES else [text], 1):
+            if path.suffix in _YAML:
+                yield Document(name=file, content=plain(parse_yaml(part, file, None)))
+            elif part.strip() or path.suffix not in _LINES:
+                name = f"{file}:{number}" if path.suffix in _LINES else file
+                # What `json.loads` returns is JSON.
+                yield Document(name=name, content=cast("Json", json.loads(part)))
+    except ConfigError as error:
+        raise RecordingError(f"cannot read {error.message.removeprefix('cannot read ')}", hint=error.hint) from error
     except RecursionError as error:
         raise RecordingError(f"cannot read `{name}`: nested too deep") from error
     except ValueError as error:

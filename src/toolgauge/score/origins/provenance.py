@@ -233,11 +233,15 @@ class FromResults:
         numbered = enumerate(trajectory.calls)
         self._left_out_before = next((call.order for place, call in numbered if call.order != place), None)
 
-    def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
-        """Judge the values of one call."""
-        strangers = [
+    def strangers(self, call: ToolCall, values: Sequence[Leaf]) -> list[Leaf]:
+        """Return the values that are in no result known when the call was made."""
+        return [
             value for value in values if not any(trail.search.was_found(value, call.turn) for trail in self._trails)
         ]
+
+    def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
+        """Judge the values of one call."""
+        strangers = self.strangers(call, values)
         if not strangers:
             return None
         results = sum(bisect_right(trail.turns, call.turn) for trail in self._trails)

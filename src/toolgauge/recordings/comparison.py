@@ -1,4 +1,4 @@
-"""Compares two versions: chooses and pairs their streams, and judges each stream and all of them together.
+"""Compares two versions: chooses and pairs their streams, and judges each stream and all streams together.
 
 The default versions are the newest of each service and the one before it. Two revisions of a criterion are never compared.
 A service or environment that only one of two recordings has is left out.
@@ -209,7 +209,7 @@ class Filters:
             yield from ((name, value, known - {""}) for value in sorted(values - known - {""}))
 
     def let_through(self, **fields: str | None) -> bool:
-        """Return whether what has these fields of a stream is compared; a kind of failure has few of them."""
+        """Return whether a stream or kind of failure with these fields is compared; a kind of failure has few fields."""
         return all((fields[name] or "") in values for name, values in self._wanted.items() if name in fields)
 
 

@@ -146,10 +146,10 @@ class ProducerCounts:
     named_by_id: int = 0
     # Spans of which the producer dropped attributes or events.
     cut: int = 0
-    # Steps of code agents, and those that failed by their own code.
+    # Steps of code agents, and how many failed by their own code.
     code_steps: int = 0
     failed_code_steps: int = 0
-    # Executed calls by name, those alone in their traces, and those in traces without a run of a model or an agent.
+    # Executed calls by name; calls alone in their traces; calls in traces without a run of a model or an agent.
     names: Counter[str] = field(default_factory=Counter[str])
     lone: int = 0
     without_run: int = 0

@@ -132,7 +132,7 @@ def exchanges_by_trace(trajectory: Trajectory) -> tuple[Exchange, ...]:
         return exchanges_by_message(trajectory)
     traces = list(dict.fromkeys(run.span.trace_id for run in trajectory.runs))
     with_runs, place = frozenset(traces), 0
-    # Traces without runs stand between the others as their calls do.
+    # Traces without runs come between the others as their calls do.
     for trace in dict.fromkeys(call.span.trace_id for call in trajectory.calls):
         if trace not in with_runs:
             traces.insert(place, trace)

@@ -190,6 +190,8 @@ def _service(
         "watch.baseline_min=60",
         # Hundreds of conversations in seconds are a rate at which one a week would ask for very long run lengths.
         "watch.false_alarms_per_week=4",
+        # Habits take longer to learn than anybody watches a demo.
+        "watch.behaviour=off",
         "redact.values=show",
     )
 

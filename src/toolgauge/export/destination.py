@@ -289,8 +289,11 @@ class Destination:
                     self._metrics.keep_unsampled.add(outgoing.spans, (self.name, "shutdown"))
                     self.queue.append(outgoing)
 
+    async def _take(self) -> Outgoing | None:
+        return await self.queue.take()
+
     async def _work(self) -> None:
-        while (outgoing := await self.queue.take()) is not None:
+        while (outgoing := await self._take()) is not None:
             # The request, or its parts, not yet acknowledged or dropped; the next one is last.
             left = [outgoing]
             try:

@@ -27,6 +27,7 @@ REASONS = (
     "too many calls",
 )
 _STEPS: Mapping[str, Step] = {step: step for step in get_args(Step)}
+_DONE: Mapping[Step, str] = {"shadow": "is tried in the shadow", "live": "is live", "drop": "is dropped"}
 
 
 def verdicts(shown: PageContent, _request: PageRequest) -> str:
@@ -88,7 +89,7 @@ def take(shown: PageContent, form: Form) -> str:
         path = take_step(state, name, step, text)
     except ConfigError as error:
         raise FormError(error.message, 500) from error
-    _LOG.info("criterion `%s` took the step `%s`: `%s`", name, step, path)
+    _LOG.info("criterion `%s` %s: `%s`", name, _DONE[step], path)
     return "/separation"
 
 

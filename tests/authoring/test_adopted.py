@@ -65,6 +65,14 @@ def test_a_file_that_is_no_yaml_is_named_with_its_line(tmp_path: Path) -> None:
         adopted(tmp_path)
 
 
+@pytest.mark.parametrize("text", ["criteria: []\ntools: {}\n", "criteria: [{name: a}, {name: b}]\n"])
+def test_a_file_of_another_form_is_left_to_the_person_who_wrote_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "learned.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="by hand"):
+        take_step(tmp_path, NAME, "shadow", ENTRY)
+    assert (tmp_path / "learned.yaml").read_text() == text
+
+
 def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot write .*learned\.yaml"):
         take_step(tmp_path / "missing", NAME, "shadow", ENTRY)

@@ -114,6 +114,14 @@ def test_a_click_tries_a_criterion_in_the_shadow_and_a_second_makes_it_live(tmp_
     assert adopted(tmp_path) == {}
 
 
+def test_a_click_means_the_page_that_was_shown_although_other_runs_have_come_since(tmp_path: Path):
+    shown = skipping(tmp_path)
+    name = the_criterion(shown)
+    shown.store.add(run(300, looks=False))
+    take(shown, {"name": name, "step": "shadow"})
+    assert adopted(tmp_path) == {name: "shadow"}
+
+
 @pytest.mark.parametrize(
     ("form", "status"),
     [

@@ -57,7 +57,12 @@ def _entries(directory: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     content = read_file(path)
-    nodes = parse_yaml(content, str(path), None).items("criteria")
+    root = parse_yaml(content, str(path), None)
+    nodes = root.items("criteria")
+    places = {one.place.line for one in nodes}
+    # Steps move whole lines: nothing that somebody wrote may be lost.
+    if not isinstance(root.value, dict) or {*root.value} != {"criteria"} or len(places) < len(nodes):
+        raise ConfigError(f"`{path}` holds more than a list of criteria, each on lines of its own: change it by hand")
     lines = content.decode(errors="replace").splitlines()
     starts = [(one.place.line or 1) - 1 for one in nodes]
     names = [name.value if (name := one.child("name")) is not None else "" for one in nodes]

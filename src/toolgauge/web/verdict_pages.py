@@ -82,7 +82,9 @@ def take(shown: PageContent, form: Form) -> str:
         raise FormError("`step` is `shadow`, `live` or `drop`")
     if state is None:
         raise FormError("set `state.directory`: an adopted criterion is kept there")
-    text = next((one.text for one in _compared(shown).separation.separators if one.name == name), "")
+    # By the page that was shown: unmarked runs have come since.
+    found = shown.compared or _compared(shown)
+    text = next((one.text for one in found.separation.separators if one.name == name), "")
     try:
         if not text and name not in adopted(state):
             raise FormError(f"no criterion `{name[:80]}` separates the runs that are marked now", 404)
